@@ -9,7 +9,7 @@ import os
 import time
 from collections.abc import Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -36,6 +36,7 @@ from memoryd.domain.writing.confirm import confirm
 from memoryd.embedding.scheduler import ScheduledEmbedder
 from memoryd.identity.grants import Grants
 from memoryd.index.analysis import analyse, indexed_memory
+from memoryd.knowledge.text_traits import stored_traits
 from memoryd.model.caller import Caller
 from memoryd.model.change import Entry
 from memoryd.model.context import ContextRequest
@@ -44,9 +45,9 @@ from memoryd.model.memory import Draft, Memory, Outcome, Source
 from memoryd.model.query import Filter, Query
 from memoryd.model.receipt import AddReceipt, StatementOutcome
 from memoryd.model.scope import Scope, Visibility
-from memoryd.store import duckdb
-from memoryd.store.duckdb import DuckDBStore
-from memoryd.store.ram import RamStore
+from memoryd.store import duckdb, opening
+from memoryd.store.memories import MemorySelector, Vectors
+from memoryd.store.opening import StoreOptions
 from tests.local_conversations import LocalConversations
 from tests.shared_store import InTurns, StoreView
 from tests.support import PATIENCE_S
@@ -76,7 +77,25 @@ def memory(content: str = "a statement", *, scope: Scope = ALICE, agent_id: str 
 def entry(content: str | Memory = "a statement", **more) -> Entry:
     made = content if isinstance(content, Memory) else memory(content, **more)
     terms = " ".join(analyse(indexed_memory(made)))
-    return Entry(made, terms, HashEncoder().encode([made.content], query=False)[0], HashEncoder.fingerprint)
+    vector = HashEncoder().encode([made.content], query=False)[0]
+    return Entry(made, terms, vector, HashEncoder.fingerprint, traits=stored_traits(made))
+
+
+async def stored(store, made: Memory) -> Entry | None:
+    """Return a memory as it is stored, with its vectors."""
+    return next(iter(await store.memories.entries(made.owner, [made.id], Vectors.ALL)), None)
+
+
+async def located(store, memory_id: str) -> Memory | None:
+    """Return the memory of an id, of any owner, in any state."""
+    return next(iter(await store.memories.scan(MemorySelector(ids=(memory_id,)), limit=1)), None)
+
+
+async def traces_in(store, text: str) -> list[str]:
+    """Return where a text stands in a store."""
+    if store.files is not None:
+        return await store.files.traces(text)
+    return ["memories.content"] if any(text in str(asdict(entry)) for entry in store._state.entries.values()) else []
 
 
 def added(memory: Memory, *superseded_ids: str) -> AddReceipt:
@@ -106,15 +125,20 @@ class HashEncoder:
         return len(text.split())
 
 
-open_store = partial(duckdb.open_store, random_bytes=os.urandom)
+open_database = partial(duckdb.open_database, random_bytes=os.urandom)
 
 
-def ram_store() -> RamStore:
-    return RamStore(os.urandom)
+def open_store(path: Path | None, *, min_free_bytes: int = 0, **more):
+    options = StoreOptions(path, MEMORY_LIMIT, min_free_bytes)
+    return opening.open_store(options, random_bytes=os.urandom, **more)
 
 
-def open_duckdb(folder: Path, **more) -> DuckDBStore:
-    return DuckDBStore(open_store(folder / "memory.duckdb", memory_limit_bytes=MEMORY_LIMIT), **more)
+def ram_store():
+    return open_store(None)
+
+
+def open_duckdb(folder: Path, **more):
+    return open_store(folder / "memory.duckdb", **more)
 
 
 class Local(LocalConversations):

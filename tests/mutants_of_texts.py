@@ -14,6 +14,8 @@ ALONE = "tests/knowledge/test_alone.py"
 TALK = "tests/test_plain_talk.py"
 
 MUTANTS_OF_TEXTS = [
+    ("memoryd/embedding/windows.py", "(*windows, text[start:])", "windows", "tests/test_window_vectors.py"),
+    ("memoryd/store/duckdb/changes.py", "DELETE FROM message_vectors WHERE fingerprint <> ?", "DELETE FROM message_vectors WHERE fingerprint = ?", "tests/test_message_embedding.py"),
     ("memoryd/knowledge/extraction/alone.py", "len({name.lower() for name in people}) != 1", "not people", ALONE),
     ("memoryd/knowledge/extraction/alone.py", 'if " " not in name and is_given_name(name)', "if name", ALONE),
     ("memoryd/knowledge/extraction/alone.py", ' and not _DENIED.search(reason["kept"])', "", ALONE),

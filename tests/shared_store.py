@@ -11,28 +11,39 @@ class StoreView:
 
     def __init__(self, store) -> None:
         self._store = store
-        self._mine = set()
-        self._callbacks = []
-        store.on_commit(self._tell)
+        self.commits = _Commits(store.commits)
 
     def __getattr__(self, name):
         return getattr(self._store, name)
 
-    def on_commit(self, callback) -> None:
-        self._callbacks.append(callback)
 
-    async def commit(self, *changes) -> None:
+class _Commits:
+    def __init__(self, commits) -> None:
+        self._commits = commits
+        self._mine = set()
+        self.memories = _Feed(commits.memories, lambda applied: id(applied.change) in self._mine)
+
+    def __getattr__(self, name):
+        return getattr(self._commits, name)
+
+    async def write(self, *changes) -> None:
         mine = set(map(id, changes))
         self._mine |= mine
         try:
-            await self._store.commit(*changes)
+            await self._commits.write(*changes)
         finally:
             self._mine -= mine
 
-    def _tell(self, applied) -> None:
-        if id(applied.change) in self._mine:
-            for callback in self._callbacks:
-                callback(applied)
+
+class _Feed:
+    def __init__(self, feed, is_mine) -> None:
+        self._feed, self._is_mine = feed, is_mine
+
+    def __getattr__(self, name):
+        return getattr(self._feed, name)
+
+    def follow(self, callback) -> None:
+        self._feed.follow(lambda applied: callback(applied) if self._is_mine(applied) else None)
 
 
 class InTurns:

@@ -114,7 +114,7 @@ def test_what_was_deleted_or_replaced_under_a_wrong_clock_is_purged_after_its_gr
             assert 1 == (await collect(ports, now=clock.now)).deleted_count
             clock.pass_days(121)
             assert 1 == (await collect(ports, now=clock.now)).superseded_count
-            assert [] == await ports.store.entries(old.owner, [old.id, gone.id])
+            assert [] == await ports.store.memories.entries(old.owner, [old.id, gone.id])
 
     asyncio.run(run())
 
@@ -152,7 +152,7 @@ def test_a_clock_that_is_behind_shortens_no_grace(clock, uptime):
 
             assert ports.clock.look(clock.now)
             assert GcReport() == await collect(ports, now=clock.now)
-            assert promised == (await ports.store.entries(before.owner, [before.id]))[0].memory.purge_time
+            assert promised == (await ports.store.memories.entries(before.owner, [before.id]))[0].memory.purge_time
             clock.pass_days(31)
             ports.clock.believe(clock.now)
             assert 2 == (await collect(ports, now=clock.now)).deleted_count
@@ -177,10 +177,10 @@ def test_the_writes_of_a_day_are_those_of_that_day(kind, folder):
         async with ports_over(store):
             times = (NOW, NOW - timedelta(days=1), NOW + timedelta(days=TEN_YEARS))
             made = [memory(f"m{n}", create_time=time, grant_id="g1") for n, time in enumerate(times)]
-            await store.commit(ChangeSet(inserts=tuple(map(entry, made))))
+            await store.commits.write(ChangeSet(inserts=tuple(map(entry, made))))
             days = (NOW.date(), times[1].date(), times[2].date(), NOW.date() - timedelta(days=9))
-            assert [1, 1, 1, 0] == [(await store.usage("g1", day)).writes_today for day in days]
-            assert 3 == (await store.usage("g1", days[0])).stored_memories
+            assert [1, 1, 1, 0] == [(await store.grants.usage("g1", day)).writes_today for day in days]
+            assert 3 == (await store.grants.usage("g1", days[0])).stored_memories
 
     asyncio.run(run())
 
@@ -316,7 +316,9 @@ def test_a_start_forty_days_ahead_purges_nothing_until_it_is_confirmed(folder):
         store = open_duckdb(folder)
         deleted = memory("deleted", create_time=past, delete_time=past, purge_time=past + timedelta(days=30))
         ahead = memory("ahead", create_time=datetime.now(UTC) + timedelta(days=TEN_YEARS), kind=Kind.FACT)
-        await store.commit(*ChangeSet(inserts=(entry(deleted), entry(ahead)), marks={CLOCK_SEEN: past}).by_owner())
+        await store.commits.write(
+            *ChangeSet(inserts=(entry(deleted), entry(ahead)), marks={CLOCK_SEEN: past}).by_owner(),
+        )
         await store.close()
         return deleted.id
 

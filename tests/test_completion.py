@@ -30,7 +30,7 @@ CALLER = Caller(user_id="alice")
 
 
 async def stored(ports, count: int) -> None:
-    await ports.store.commit(ChangeSet(inserts=tuple(entry(f"spam {n}") for n in range(count))))
+    await ports.store.commits.write(ChangeSet(inserts=tuple(entry(f"spam {n}") for n in range(count))))
 
 
 @pytest.mark.parametrize("after", [0, 1, 2])
@@ -38,7 +38,7 @@ async def test_a_delete_of_many_whose_caller_goes_is_whole_or_not_begun(monkeypa
     """Its caller goes as commit number `after` begins; 0: while it waits for the lock."""
     async with ports_over(ram_store()) as ports:
         await stored(ports, 500)
-        commit, commits, done = ports.store.commit, [], []
+        commit, commits, done = ports.store.commits.write, [], []
 
         async def counted(change):
             commits.append(change)
@@ -48,7 +48,7 @@ async def test_a_delete_of_many_whose_caller_goes_is_whole_or_not_begun(monkeypa
             await commit(change)
             done.append(change)
 
-        monkeypatch.setattr(ports.store, "commit", counted)
+        monkeypatch.setattr(ports.store.commits, "write", counted)
 
         async def delete(request_id="r1"):
             return await forget_matching(Match(text="spam"), CALLER, ports, now=NOW, request_id=request_id)
@@ -67,7 +67,7 @@ async def test_a_delete_of_many_whose_caller_goes_is_whole_or_not_begun(monkeypa
             if len(done) == (4 if after else 0):
                 break
         monkeypatch.undo()
-        live = await ports.store.page(visible_to(ALICE), Match(text="spam").filter, now=NOW, limit=1000)
+        live = await ports.store.memories.page(visible_to(ALICE), Match(text="spam").filter, now=NOW, limit=1000)
         assert (0 if after else 500) == len(live)
         assert 500 == (await delete()).deleted_count  # the same request again: its first answer, or all of it now
 
@@ -83,7 +83,7 @@ async def test_a_write_that_others_always_come_before_ends_when_its_caller_goes(
                 await asyncio.sleep(0)
             raise Contended("planted")
 
-        monkeypatch.setattr(ports.store, "commit", refused)
+        monkeypatch.setattr(ports.store.commits, "write", refused)
         caller = asyncio.create_task(run_to_completion(add(Draft(content="x"), CALLER, ports, now=NOW)))
         with pytest.raises(asyncio.CancelledError):
             await caller
@@ -106,11 +106,11 @@ async def test_a_call_holds_no_index_that_was_dropped_while_it_waited():
     async with ports_over(ram_store()) as ports:
         tom = Mention("t" * 26, "Tom Baker", Form.NAME, EntityType.PERSON, about=True)
         memories = [memory(f"Tom Baker is tall {n}", mentions=(tom,)) for n in range(300)]
-        await ports.store.commit(ChangeSet(inserts=tuple(map(entry, memories))))
+        await ports.store.commits.write(ChangeSet(inserts=tuple(map(entry, memories))))
         scopes = Scopes(ports)
         assert 1 == len(await scopes.people(OWNER))
         held = await scopes.index(OWNER)
-        await ports.store.commit(ChangeSet(purges=tuple(memories)))  # too many to erase in place
+        await ports.store.commits.write(ChangeSet(purges=tuple(memories)))  # too many to erase in place
         assert 0 == len(await scopes.people(OWNER))
         assert held is not await scopes.index(OWNER)
 
@@ -120,7 +120,7 @@ async def test_a_store_that_closes_refuses_reads_at_once(folder):
     closing = asyncio.create_task(store.close())
     await asyncio.sleep(0)
     with pytest.raises(Unavailable):
-        await store.entities(OWNER)
+        await store.people.entities(OWNER)
     await asyncio.gather(closing, store.close())
 
 

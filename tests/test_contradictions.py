@@ -79,7 +79,7 @@ async def test_a_change_that_no_rule_reads_is_contested_and_nothing_beside_it(po
     assert ("model", new, State.LIVE) == (older.judgement.rule, older.judgement.evidence, older.state_at(clock()))
     assert ("model", old) == (newer.judgement.rule, newer.judgement.evidence)
     assert [()] * 3 == [(await memory.get(one)).contested_with for one in others]
-    (run,) = await ports.store.runs(job=CONTRADICTION_JOB, limit=9)
+    (run,) = await ports.store.work.runs(job=CONTRADICTION_JOB, limit=9)
     assert (5, dict(counts)) == (run.done_count, dict(run.counts))
     assert {} == await reader.step()
 
@@ -153,7 +153,7 @@ async def test_what_somebody_decided_stands(in_ram, clock):
 
 async def test_the_audit_tells_what_was_contested_and_for_whom(in_ram, clock):
     calls = []
-    in_ram.store.on_commit(lambda applied: calls.append((current_call(), applied.change.updates)))
+    in_ram.store.commits.memories.follow(lambda applied: calls.append((current_call(), applied.change.updates)))
     reader = reading(in_ram, clock)
     ids = await said(Local(in_ram, clock, chat_id="team"), clock, OLD, NEW, shared=True)
     await reader.step()
@@ -245,13 +245,13 @@ async def test_owners_take_turns_and_who_stores_too_fast_is_not_read_to_the_end(
     await said(Local(in_ram, clock, user_id="alice"), clock, "I like tea", "My desk is of oak", *BESIDE)
     await said(Local(in_ram, clock, user_id="bob"), clock, "I keep bees")
     asked: list[str] = []
-    entries = in_ram.store.entries
+    entries = in_ram.store.memories.entries
 
     async def noted(owner, ids):
         asked.append(owner.scope.user_id)
         return await entries(owner, ids)
 
-    monkeypatch.setattr(in_ram.store, "entries", noted)
+    monkeypatch.setattr(in_ram.store.memories, "entries", noted)
     await reader.step()
     assert ["alice", "bob", "alice", "alice"] == asked
 

@@ -17,7 +17,7 @@ from memory_client import Draft, MemorydError, NotFound, StoreDamaged, Unavailab
 from memoryd.model.change import ChangeSet
 from memoryd.store.duckdb.damage import damage_of
 from memoryd.store.duckdb.reserve import MOST_BYTES, Reserve
-from tests.builders import MEMORY_LIMIT, NOW, entry, open_duckdb, open_store, run
+from tests.builders import MEMORY_LIMIT, NOW, entry, open_database, open_duckdb, run
 from tests.conformance.store_helpers import grant
 from tests.support import PATIENCE_S, Daemon, short_folder
 
@@ -36,7 +36,7 @@ def whole(tmp_path_factory) -> Path:
         store = open_duckdb(folder)
         for n in range(10):
             texts = (f"statement {n * 200 + m} says {os.urandom(60).hex()}" for m in range(200))
-            await store.commit(ChangeSet(inserts=tuple(map(entry, texts))))
+            await store.commits.write(ChangeSet(inserts=tuple(map(entry, texts))))
         await store.close()
 
     run(fill())
@@ -145,24 +145,24 @@ async def test_deletes_work_where_there_is_only_the_reserve(folder):
     assert 4 << 20 == reserve.stat().st_size
     writer._free_bytes = lambda: free["bytes"] + (0 if reserve.exists() else 4 << 20)
     kept, gone = entry("kept"), entry("gone")
-    await store.commit(ChangeSet(inserts=(kept, gone)))
+    await store.commits.write(ChangeSet(inserts=(kept, gone)))
     free["bytes"] = 0
     with pytest.raises(Unavailable, match="min_free_bytes"):
-        await store.commit(ChangeSet(inserts=(entry("one more"),)))
+        await store.commits.write(ChangeSet(inserts=(entry("one more"),)))
     assert reserve.exists()
     with pytest.raises(Unavailable, match="min_free_bytes"):
-        await store.commit(ChangeSet(grants=(grant(),)))
-    await store.commit(ChangeSet(grants=(grant(revoke_time=NOW),)))
-    assert [NOW] == [one.revoke_time for one in await store.grants()]
-    await store.commit(ChangeSet(purges=(gone.memory,)))
+        await store.commits.write(ChangeSet(grants=(grant(),)))
+    await store.commits.write(ChangeSet(grants=(grant(revoke_time=NOW),)))
+    assert [NOW] == [one.revoke_time for one in await store.grants.all()]
+    await store.commits.write(ChangeSet(purges=(gone.memory,)))
     assert not reserve.exists()
     assert [kept.memory.id] == [
-        e.memory.id for e in await store.entries(kept.memory.owner, [kept.memory.id, gone.memory.id])
+        e.memory.id for e in await store.memories.entries(kept.memory.owner, [kept.memory.id, gone.memory.id])
     ]
     free["bytes"] = -(4 << 20)
     with pytest.raises(Unavailable, match="free some space"):
-        await store.commit(ChangeSet(purges=(kept.memory,)))
-    assert reserve not in store.files()
+        await store.commits.write(ChangeSet(purges=(kept.memory,)))
+    assert reserve not in store.files.paths()
     await store.close()
 
 
@@ -243,7 +243,7 @@ def _spawned(daemon: Daemon, command: list[str]) -> subprocess.Popen[bytes]:
 def test_a_log_is_replayed_though_the_disk_is_full_but_for_the_reserve(folder, monkeypatch):
     async def fill():
         store = open_duckdb(folder, min_free_bytes=64 << 20)
-        await store.commit(ChangeSet(inserts=(entry("kept"),)))
+        await store.commits.write(ChangeSet(inserts=(entry("kept"),)))
         return store
 
     store = run(fill())
@@ -258,7 +258,7 @@ def test_a_log_is_replayed_though_the_disk_is_full_but_for_the_reserve(folder, m
         return real(source, target)
 
     monkeypatch.setattr(shutil, "copyfile", copyfile)
-    opened = open_store(folder / "copy.duckdb", memory_limit_bytes=MEMORY_LIMIT)
+    opened = open_database(folder / "copy.duckdb", memory_limit_bytes=MEMORY_LIMIT)
     assert 1 == opened.commit_seq
     assert not reserve.exists()
     opened.close()
@@ -269,7 +269,7 @@ async def test_what_upkeep_writes_does_not_use_the_reserve_up(folder):
     reserve = folder / "memory.duckdb.reserve"
     store._writer._free_bytes = lambda: 0
     with pytest.raises(Unavailable, match="min_free_bytes"):
-        await store.commit(ChangeSet(marks={"clock seen": NOW}))
+        await store.commits.write(ChangeSet(marks={"clock seen": NOW}))
     assert reserve.exists()
     await store.close()
 

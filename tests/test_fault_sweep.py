@@ -11,7 +11,7 @@ from memoryd.errors import Unavailable
 from memoryd.model.change import ChangeSet, RecordedRequest
 from memoryd.model.query import Filter
 from memoryd.store.duckdb import DuckDBStore
-from tests.builders import ALICE, MEMORY_LIMIT, NOW, added, entry, memory, open_store, visible_to
+from tests.builders import ALICE, MEMORY_LIMIT, NOW, added, entry, memory, open_database, visible_to
 
 
 class FailingConnection:
@@ -52,18 +52,28 @@ class FailingConnection:
 
 async def everything(store):
     visible = visible_to(ALICE)
-    found = await store.page(visible, Filter(include_expired=True, include_superseded=True), now=NOW, limit=100)
-    hidden = [await store.find(visible, m.id, deleted=True) for m in found]
-    return found, hidden, await store.recorded(memory().owner, "AddMemory", "r"), await store.stats(visible, NOW)
+    found = await store.memories.page(
+        visible,
+        Filter(include_expired=True, include_superseded=True),
+        now=NOW,
+        limit=100,
+    )
+    hidden = [await store.memories.find(visible, m.id, deleted=True) for m in found]
+    return (
+        found,
+        hidden,
+        await store.commits.recorded(memory().owner, "AddMemory", "r"),
+        await store.memories.stats(visible, NOW),
+    )
 
 
 @pytest.mark.parametrize("what", ["insert", "batch", "update", "purge", "all"])
 async def test_a_statement_that_fails_leaves_no_trace(folder, what):
-    opened = open_store(folder / "memory.duckdb", memory_limit_bytes=MEMORY_LIMIT)
+    opened = open_database(folder / "memory.duckdb", memory_limit_bytes=MEMORY_LIMIT)
     failing = opened.connection = FailingConnection(opened.connection)
     store = DuckDBStore(opened)
     old, doomed = entry("old", tags=("a",)), entry("doomed")
-    await store.commit(ChangeSet(inserts=(old, doomed)))
+    await store.commits.write(ChangeSet(inserts=(old, doomed)))
     before = await everything(store)
     new = [entry(f"new {n}") for n in range(1 if what == "insert" else 9)]
     request = RecordedRequest(old.memory.owner, "AddMemory", "r", "h", added(new[0].memory), NOW)
@@ -78,7 +88,7 @@ async def test_a_statement_that_fails_leaves_no_trace(folder, what):
     for n in count(1):
         failing.left, failing.blown = n, False
         try:
-            await store.commit(*change.by_owner())
+            await store.commits.write(*change.by_owner())
         except Unavailable:
             assert failing.blown
         failing.left = None

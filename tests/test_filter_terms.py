@@ -15,8 +15,9 @@ from memoryd.model.memory import Judgement, Kind, Memory, Source
 from memoryd.model.query import Filter
 from memoryd.model.scope import Scope
 from memoryd.model.trust import Trust
-from memoryd.store.duckdb import StoreRefused, facets
-from tests.builders import ALICE, MEMORY_LIMIT, NOW, entry, memory, open_duckdb, open_store, visible_to
+from memoryd.store.duckdb import facets
+from memoryd.store.opening import StoreRefused
+from tests.builders import ALICE, MEMORY_LIMIT, NOW, entry, memory, open_database, open_duckdb, visible_to
 
 LATER = NOW + timedelta(days=1)
 SHOWN_ONLY = {"state", "entities", "said_by", "said_time"}
@@ -51,22 +52,22 @@ async def test_terms_of_an_older_version_are_written_anew_at_the_start(folder, m
     monkeypatch.setattr(facets, "PAGE", 10)
     store = open_duckdb(folder)
     made = [entry(memory(f"statement {n}", tags=("old",) if n % 2 else ())) for n in range(25)]
-    await store.commit(ChangeSet(inserts=tuple(made)))
+    await store.commits.write(ChangeSet(inserts=tuple(made)))
     await store.close()
     path = folder / "memory.duckdb"
     with duckdb.connect(str(path)) as con:  # as a version wrote it that did not know tags
         con.execute("UPDATE memories SET facets = ''")
         con.execute("UPDATE meta SET value = '0' WHERE name = 'filter_terms'")
     told = []
-    opened = open_store(path, memory_limit_bytes=MEMORY_LIMIT, tell=lambda *how_far: told.append(how_far))
+    opened = open_database(path, memory_limit_bytes=MEMORY_LIMIT, tell=lambda *how_far: told.append(how_far))
     opened.close()
     assert [(10, 25), (20, 25), (25, 25)] == told
     told.clear()
-    open_store(path, memory_limit_bytes=MEMORY_LIMIT, tell=lambda *how_far: told.append(how_far)).close()
+    open_database(path, memory_limit_bytes=MEMORY_LIMIT, tell=lambda *how_far: told.append(how_far)).close()
     assert [] == told
     store = open_duckdb(folder)
     try:
-        found = await store.page(visible_to(ALICE), Filter(tags=("old",)), now=LATER, limit=99)
+        found = await store.memories.page(visible_to(ALICE), Filter(tags=("old",)), now=LATER, limit=99)
         assert {one.memory.id for one in made[1::2]} == {one.id for one in found}
     finally:
         await store.close()
@@ -78,4 +79,4 @@ async def test_terms_of_a_later_version_are_refused(folder):
     with duckdb.connect(str(path)) as con:
         con.execute("UPDATE meta SET value = '7' WHERE name = 'filter_terms'")
     with pytest.raises(StoreRefused, match="filter terms of version 7; this memoryd knows up to 1"):
-        open_store(path, memory_limit_bytes=MEMORY_LIMIT)
+        open_database(path, memory_limit_bytes=MEMORY_LIMIT)

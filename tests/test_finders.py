@@ -10,13 +10,14 @@ from importlib.metadata import PackageNotFoundError
 import pytest
 from memory_client import Draft, EntityType
 
-from memoryd.domain.people.enrich import enrich
+from memoryd.domain.people.enrich import UNENRICHED, enrich
 from memoryd.domain.writing import add
 from memoryd.embedding.base import ModelRefused
 from memoryd.entities.finders import Find, FinderRefused, RegexFinder, find_entities, load_finders
 from memoryd.model.caller import Caller
 from memoryd.model.entity import Form
 from memoryd.model.trust import Trust
+from memoryd.store.memories import Order
 from tests.builders import Local, open_duckdb, ports_over, ram_store
 
 
@@ -132,11 +133,13 @@ async def test_nobody_s_flood_keeps_the_names_of_others_waiting(clock, folder, k
         for n in range(5):
             await bob.add(f"the tea stands on shelf {n}")
         await alice.add("met sarah at the gym")
-        first = {memory.content for memory in await ports.store.unenriched(limit=3)}
+        first = {
+            memory.content for memory in await ports.store.memories.scan(UNENRICHED, limit=3, order=Order.IN_TURNS)
+        }
         assert {"the tea stands on shelf 0", "the tea stands on shelf 1", "met sarah at the gym"} == first
-        last = {memory.content for memory in await ports.store.unenriched(limit=6)}
+        last = {memory.content for memory in await ports.store.memories.scan(UNENRICHED, limit=6, order=Order.IN_TURNS)}
         assert "the sandbox was here first" not in last
-        assert 7 == await ports.store.unenriched_count()
+        assert 7 == await ports.store.memories.count(UNENRICHED)
 
 
 class Refusing(Oracle):

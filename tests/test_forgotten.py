@@ -23,10 +23,12 @@ from tests.builders import (
     NOW,
     Local,
     entry,
+    located,
     open_duckdb,
     ports_over,
     ram_store,
     run,
+    traces_in,
 )
 from tests.forgotten_helpers import CONFIG, NEST, _held_by
 from tests.support import PATIENCE_S, Daemon, running
@@ -143,37 +145,37 @@ def test_killed_while_it_compacts_it_loses_nothing(folder, seed):
 async def test_what_is_purged_during_the_copy_is_not_in_the_new_file(folder):
     store = open_duckdb(folder)
     gone, kept = entry("herons everywhere"), entry("an ordinary fact")
-    await store.commit(ChangeSet(inserts=(gone, kept)))
+    await store.commits.write(ChangeSet(inserts=(gone, kept)))
     copies = []
-    copy = store._compactor._copy
+    copy = store.files._compactor._copy
 
     def purging_copy():
         seq = copy()
         copies.append(seq)
         if len(copies) == 1:
-            asyncio.run_coroutine_threadsafe(store.commit(ChangeSet(purges=(gone.memory,))), loop).result()
+            asyncio.run_coroutine_threadsafe(store.commits.write(ChangeSet(purges=(gone.memory,))), loop).result()
         return seq
 
     loop = asyncio.get_running_loop()
-    store._compactor._copy = purging_copy
-    await store.compact()
+    store.files._compactor._copy = purging_copy
+    await store.files.compact()
     assert 2 == len(copies)
     assert b"herons" not in (folder / "memory.duckdb").read_bytes()
     assert [kept.memory.id] == [
-        e.memory.id for e in await store.entries(kept.memory.owner, [gone.memory.id, kept.memory.id])
+        e.memory.id for e in await store.memories.entries(kept.memory.owner, [gone.memory.id, kept.memory.id])
     ]
     await store.close()
 
 
 async def test_one_compaction_at_a_time_and_none_without_room(folder):
     store = open_duckdb(folder)
-    await store.commit(ChangeSet(inserts=tuple(entry(f"number{n}") for n in range(500))))
-    first, second = await asyncio.gather(store.compact(), store.compact(), return_exceptions=True)
+    await store.commits.write(ChangeSet(inserts=tuple(entry(f"number{n}") for n in range(500))))
+    first, second = await asyncio.gather(store.files.compact(), store.files.compact(), return_exceptions=True)
     assert isinstance(second, Unavailable)
     assert first.after_bytes > 0
-    store._compactor._min_free = 1 << 60
+    store.files._compactor._min_free = 1 << 60
     with pytest.raises(Unavailable, match="free space"):
-        await store.compact()
+        await store.files.compact()
     await store.close()
 
 
@@ -238,9 +240,9 @@ async def test_nothing_in_memory_names_what_was_purged(folder, kind, way):
         for doing in WAYS[way](memory, ids):
             await doing
         del made
-        assert not await store.traces("Longbeak")
-        assert not await store.traces("Quillfeather")
-        assert [None] * len(ids) == [await store.locate(one) for one in ids]
+        assert not await traces_in(store, "Longbeak")
+        assert not await traces_in(store, "Quillfeather")
+        assert [None] * len(ids) == [await located(store, one) for one in ids]
         gc.collect()
         assert (0, 1) == (ports.indexes.faults, ports.indexes.scopes)
         kept = list(_held_by(ports))

@@ -322,15 +322,15 @@ async def test_what_lies_in_the_place_of_a_socket_is_replaced_and_no_link_is_fol
 
 async def test_the_places_of_a_grant_count_in_all_of_its_scopes_together(monkeypatch):
     async with ports_over(ram_store()) as ports:
-        commit = ports.store.commit
+        commit = ports.store.commits.write
 
         async def slowly(*changes):
             await asyncio.sleep(0.02)
             return await commit(*changes)
 
-        monkeypatch.setattr(ports.store, "commit", slowly)
+        monkeypatch.setattr(ports.store.commits, "write", slowly)
         asks = Caller(user_id="alice", chat_id="team", grant_id="g1", quota=Quota(stored_memories=1))
         drafts = [Draft(content=f"statement {n}", shared=bool(n % 2)) for n in range(8)]
         told = await asyncio.gather(*(add(draft, asks, ports, now=NOW) for draft in drafts))
         assert [Outcome.INSERTED, *[Outcome.REJECTED] * 7] == sorted((one.outcome for one in told), key=str)
-        assert 1 == (await ports.store.usage("g1", NOW.date())).stored_memories
+        assert 1 == (await ports.store.grants.usage("g1", NOW.date())).stored_memories

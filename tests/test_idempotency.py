@@ -64,7 +64,7 @@ async def test_a_request_of_before_the_upgrade_gets_its_first_answer(clock):
         old = blake2b(repr(("default", "alice", None, draft)).encode(), digest_size=16).hexdigest()
         assert is_payload(("default", "alice", None, draft), old)
         noted = RecordedRequest(Owner("default", ALICE), "AddMemory", "r1", old, added(first), NOW)
-        await ports.store.commit(ChangeSet(request=noted))
+        await ports.store.commits.write(ChangeSet(request=noted))
         assert first.id == (await alice.add("I live in Rome", request_id="r1")).memory.id
         assert 1 == len((await alice.page()).memories)
         with pytest.raises(RequestIdReused):
@@ -87,7 +87,7 @@ async def test_a_delete_of_many_is_hashed_by_what_it_asks_for_and_known_in_the_f
         asked = ("default", "alice", None, (whole.first_form, False))
         assert old == blake2b(repr(asked).encode(), digest_size=16).hexdigest()
         noted = RecordedRequest(Owner("default", ALICE), "DeleteMemories", "r1", old, MemoriesReceipt.of([tea]), NOW)
-        await ports.store.commit(ChangeSet(request=noted))
+        await ports.store.commits.write(ChangeSet(request=noted))
         assert (tea.id,) == (await alice.delete_matching(text="tea", request_id="r1")).deleted_ids
         assert 1 == len((await alice.page()).memories)
         with pytest.raises(RequestIdReused):

@@ -197,15 +197,22 @@ def test_a_packed_memory_comes_back_whole():
 async def test_search_agrees_with_duckdbs_own_cosine(folder):
     store = open_duckdb(folder)
     entries = [entry(f"word{n % 17} word{n % 5} word{n}") for n in range(200)]
-    await store.commit(ChangeSet(inserts=tuple(entries)))
+    await store.commits.write(ChangeSet(inserts=tuple(entries)))
     index = await asyncio.to_thread(
-        store.read_owner,
+        store.commits.memories.snapshot,
         OWNER,
         lambda s: ScopeIndex(s.read(WANTED), dimensions=32, fingerprint=HashEncoder.fingerprint),
     )
     for n in range(10):
         query = HashEncoder().encode([f"word{n} word{n + 1}"], query=True)[0]
-        oracle = await store.nearest(visible_to(ALICE), query, HashEncoder.fingerprint, Filter(), now=LATER, limit=10)
+        oracle = await store.memories.nearest(
+            visible_to(ALICE),
+            query,
+            HashEncoder.fingerprint,
+            Filter(),
+            now=LATER,
+            limit=10,
+        )
         found = ask(index, question(query), weights=(1.0, 0.0))
         assert np.allclose([s for _, s in oracle], [hit.similarity for hit in found], atol=1e-5)
         certain = {m.id for m, s in oracle if s > oracle[-1][1] + 1e-5}  # below, ties may fall either way

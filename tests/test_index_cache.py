@@ -44,7 +44,7 @@ async def test_the_least_used_scopes_go_when_the_budget_is_spent():
     store = ram_store()
     owners = [Owner(f"agent{n}", ALICE) for n in range(4)]
     for owner in owners:
-        await store.commit(ChangeSet(inserts=tuple(entry(f"m{n}", agent_id=owner.agent_id) for n in range(50))))
+        await store.commits.write(ChangeSet(inserts=tuple(entry(f"m{n}", agent_id=owner.agent_id) for n in range(50))))
     probe = indexes_over(store)
     size = (await probe.get(owners[0])).nbytes
     probe.close()
@@ -76,12 +76,12 @@ async def test_the_sum_of_the_sizes_is_that_of_what_is_in_memory_whatever_comes_
     owners = [Owner("default", Scope(user_id=f"u{n}")) for n in range(12)]
     mentioned = [named(f"Ana {n}", owners[n % 12].scope) for n in range(120)]
     for n, owner in enumerate(owners):
-        await store.commit(ChangeSet(inserts=tuple(mentioned[n::12])))
+        await store.commits.write(ChangeSet(inserts=tuple(mentioned[n::12])))
         assert owner == mentioned[n].memory.owner
     one = indexes_over(store)
     await one.get(owners[0])
     indexes = indexes_over(store, budget_bytes=5 * one.nbytes)
-    store.on_commit(indexes.apply)
+    store.commits.memories.follow(indexes.apply)
     dice = random.Random(5)
     for step in range(200):
         owner = dice.choice(owners)
@@ -89,9 +89,9 @@ async def test_the_sum_of_the_sizes_is_that_of_what_is_in_memory_whatever_comes_
         if what == 0:
             await indexes.get(owner)
         elif what == 1:
-            await store.commit(ChangeSet(inserts=(named(f"Bea {step}", owner.scope),)))
+            await store.commits.write(ChangeSet(inserts=(named(f"Bea {step}", owner.scope),)))
         elif (index := indexes.ready(owner)) is not None and len(index):
-            await store.commit(ChangeSet(purges=(next(index.live(LATER)),)))
+            await store.commits.write(ChangeSet(purges=(next(index.live(LATER)),)))
         assert indexes.nbytes == sum(index.nbytes for index in indexes._ready.values()) == sum(indexes._sizes.values())
         assert indexes.nbytes <= 5 * one.nbytes
     assert 1 < indexes.scopes < 12

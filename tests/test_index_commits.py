@@ -24,21 +24,22 @@ class ReadBy:
     """A store whose snapshots are read by a function."""
 
     def __init__(self, store, read) -> None:
-        self.read_owner, self.head, self.changes = read, store.head, store.changes
+        self.snapshot, self.head, self.changes = read, store.head, store.changes
 
 
 def indexes_over(store, **more) -> ScopeIndexes:
     options = {"budget_bytes": 1 << 30, "dimensions": 32, "fingerprint": HashEncoder.fingerprint}
-    return ScopeIndexes(store, on_fault=lambda _: None, **{**options, **more})
+    feed = store.commits.memories if hasattr(store, "commits") else store
+    return ScopeIndexes(feed, on_fault=lambda _: None, **{**options, **more})
 
 
 async def test_many_callers_of_a_cold_scope_cause_one_load():
     store, loads = ram_store(), []
-    await store.commit(ChangeSet(inserts=(entry(),)))
+    await store.commits.write(ChangeSet(inserts=(entry(),)))
 
     def read(owner, build):
         loads.append(owner)
-        return store.read_owner(owner, build)
+        return store.commits.memories.snapshot(owner, build)
 
     indexes = indexes_over(ReadBy(store, read))
     found = await asyncio.gather(*(indexes.get(OWNER) for _ in range(64)))
@@ -48,21 +49,21 @@ async def test_many_callers_of_a_cold_scope_cause_one_load():
 
 async def test_what_is_added_during_a_load_is_found():
     store, loop = ram_store(), asyncio.get_running_loop()
-    await store.commit(ChangeSet(inserts=(entry("before"),)))
+    await store.commits.write(ChangeSet(inserts=(entry("before"),)))
 
     def read(owner, build):
         def slow(snapshot):
             chunks = list(snapshot.read(WANTED))  # the snapshot is taken …
             for text in ("during", "during too"):  # … and then others write
-                asyncio.run_coroutine_threadsafe(store.commit(ChangeSet(inserts=(entry(text),))), loop).result(9)
+                asyncio.run_coroutine_threadsafe(store.commits.write(ChangeSet(inserts=(entry(text),))), loop).result(9)
             return build(replace(snapshot, read=lambda _: chunks))
 
-        return store.read_owner(owner, slow)
+        return store.commits.memories.snapshot(owner, slow)
 
     indexes = indexes_over(ReadBy(store, read))
-    store.on_commit(indexes.apply)
+    store.commits.memories.follow(indexes.apply)
     index = await indexes.get(OWNER)
-    await store.commit(ChangeSet(inserts=(entry("after"),)))
+    await store.commits.write(ChangeSet(inserts=(entry("after"),)))
     indexes.close()
     assert {"before", "during", "during too", "after"} == {
         hit.memory.content for hit in ask(index, question(HashEncoder().encode(["x"], query=True)[0]))
@@ -71,12 +72,12 @@ async def test_what_is_added_during_a_load_is_found():
 
 async def test_an_index_that_has_missed_a_commit_follows_no_later_one_before_it():
     store, seen = ram_store(), []
-    store.on_commit(seen.append)
+    store.commits.memories.follow(seen.append)
     indexes = indexes_over(store)
     index = await indexes.get(OWNER)
     made = [entry("first"), entry("second")]
     for one in made:
-        await store.commit(ChangeSet(inserts=(one,)))
+        await store.commits.write(ChangeSet(inserts=(one,)))
     indexes.apply(seen[1])
     assert (0, [True] * 2) == (len(index), [(await indexes.get(OWNER)).holds(one.memory.id) for one in made])
     indexes.close()
@@ -89,7 +90,7 @@ def large(count: int, words: int = 400) -> list[Entry]:
 async def test_a_large_commit_is_brought_in_by_turns_and_nobody_sees_half_of_it():
     store, turns, seen = ram_store(), [], []
     indexes = indexes_over(store)
-    store.on_commit(indexes.apply)
+    store.commits.memories.follow(indexes.apply)
     index = await indexes.get(OWNER)
 
     async def others() -> None:
@@ -99,10 +100,10 @@ async def test_a_large_commit_is_brought_in_by_turns_and_nobody_sees_half_of_it(
 
     other = asyncio.create_task(others())
     made = large(60)
-    await store.commit(ChangeSet(inserts=tuple(made)))
+    await store.commits.write(ChangeSet(inserts=tuple(made)))
     assert len(index) < 60
     small = entry("what comes after it waits for it")
-    await store.commit(ChangeSet(inserts=(small,)))
+    await store.commits.write(ChangeSet(inserts=(small,)))
 
     async def reader() -> None:
         held = await indexes.get(OWNER)
@@ -122,12 +123,12 @@ async def test_a_large_commit_is_brought_in_by_turns_and_nobody_sees_half_of_it(
 async def test_what_is_purged_while_a_large_commit_is_brought_in_is_gone_at_once():
     store = ram_store()
     indexes = indexes_over(store)
-    store.on_commit(indexes.apply)
+    store.commits.memories.follow(indexes.apply)
     index = await indexes.get(OWNER)
     made = large(60)
-    await store.commit(ChangeSet(inserts=tuple(made)))
+    await store.commits.write(ChangeSet(inserts=tuple(made)))
     assert not index.holds(made[-1].memory.id)
-    await store.commit(ChangeSet(purges=(made[-1].memory, made[0].memory)))
+    await store.commits.write(ChangeSet(purges=(made[-1].memory, made[0].memory)))
     assert not any(indexes.holds(one.memory.id) for one in made)
     await asyncio.sleep(0.1)
     held = await indexes.get(OWNER)
@@ -139,20 +140,20 @@ async def test_what_is_purged_while_a_large_commit_is_brought_in_is_gone_at_once
 async def test_what_is_purged_during_a_load_is_not_found_and_costs_no_second_load():
     store, loop, loads = ram_store(), asyncio.get_running_loop(), []
     gone = entry("gone")
-    await store.commit(ChangeSet(inserts=(entry("kept"), gone)))
+    await store.commits.write(ChangeSet(inserts=(entry("kept"), gone)))
 
     def read(owner, build):
         def slow(snapshot):
             loads.append(owner)
             chunks = list(snapshot.read(WANTED))
-            purge = store.commit(ChangeSet(purges=(gone.memory,)))
+            purge = store.commits.write(ChangeSet(purges=(gone.memory,)))
             asyncio.run_coroutine_threadsafe(purge, loop).result(9)
             return build(replace(snapshot, read=lambda _: chunks))
 
-        return store.read_owner(owner, slow)
+        return store.commits.memories.snapshot(owner, slow)
 
     indexes = indexes_over(ReadBy(store, read))
-    store.on_commit(indexes.apply)
+    store.commits.memories.follow(indexes.apply)
     index = await indexes.get(OWNER)
     indexes.close()
     assert (1, 1, False) == (len(loads), len(index), index.holds(gone.memory.id))
@@ -160,8 +161,8 @@ async def test_what_is_purged_during_a_load_is_not_found_and_costs_no_second_loa
 
 async def test_the_purges_of_one_daemon_cost_it_no_load(folder, clock, monkeypatch):
     async with ports_over(open_duckdb(folder)) as ports:
-        alice, loads, read = Local(ports, clock, user_id="alice"), [], ports.store.read_owner
-        monkeypatch.setattr(ports.store, "read_owner", lambda *given: loads.append(1) or read(*given))
+        alice, loads, read = Local(ports, clock, user_id="alice"), [], ports.store.commits.memories.snapshot
+        monkeypatch.setattr(ports.store.commits.memories, "snapshot", lambda *given: loads.append(1) or read(*given))
         made = [(await alice.add(f"apple number{n} apart")).memory for n in range(40)]
 
         async def search():
@@ -177,16 +178,16 @@ async def test_the_purges_of_one_daemon_cost_it_no_load(folder, clock, monkeypat
 
 async def test_where_others_purge_during_every_load_the_store_is_asked_instead():
     store, loop, loads = ram_store(), asyncio.get_running_loop(), []
-    await store.commit(ChangeSet(inserts=(entry("kept"),)))
+    await store.commits.write(ChangeSet(inserts=(entry("kept"),)))
 
     def read(owner, build):
         def slow(snapshot):
             loads.append(owner)
             chunks = list(snapshot.read(WANTED))
-            asyncio.run_coroutine_threadsafe(store.commit(ChangeSet(purges=(memory(),))), loop).result(9)
+            asyncio.run_coroutine_threadsafe(store.commits.write(ChangeSet(purges=(memory(),))), loop).result(9)
             return build(replace(snapshot, read=lambda _: chunks))
 
-        return store.read_owner(owner, slow)
+        return store.commits.memories.snapshot(owner, slow)
 
     indexes = indexes_over(ReadBy(store, read))  # and is told of no commit
     assert (None, 4) == (await indexes.get(OWNER), len(loads))
@@ -197,8 +198,8 @@ async def test_a_commit_that_the_snapshot_holds_is_not_applied_again():
     store = ram_store()
     made = entry("once")
     seen = []
-    store.on_commit(seen.append)
-    await store.commit(ChangeSet(inserts=(made,)))
+    store.commits.memories.follow(seen.append)
+    await store.commits.write(ChangeSet(inserts=(made,)))
     indexes = indexes_over(store)
     index = await indexes.get(OWNER)
     indexes.apply(seen[0])

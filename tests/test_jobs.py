@@ -131,7 +131,7 @@ async def test_what_an_earlier_daemon_ran_is_lost_and_what_another_runs_is_not(p
     lost = Run(id="a" * 26, job="gc", state=RunState.RUNNING, start_time=clock() - timedelta(hours=1))
     other = Run(id="b" * 26, job="decay", state=RunState.RUNNING, start_time=clock())
     lease = Lease("decay", other.id, clock() + timedelta(seconds=50))
-    await ports.store.commit(ChangeSet(runs=(lost, other), leases=(lease,), leases_before={"decay": None}))
+    await ports.store.commits.write(ChangeSet(runs=(lost, other), leases=(lease,), leases_before={"decay": None}))
     jobs = jobs_over(ports, clock, gc=Work(), decay=Work())
     await jobs.begin(gc=False)
     assert [RunState.LOST, RunState.RUNNING] == [(await jobs.find(run.id)).state for run in (lost, other)]
@@ -167,7 +167,7 @@ async def test_everything_that_waits_is_learnt_from_with_a_dry_run_before(ports,
     counted = await learner.everything(Progress(clock(), dry_run=True))
     assert ({"threads": 1, "messages": 1, "facts": 2}, []) == (counted, (await memory.page()).memories or [])
     assert 2 == (await learner.everything(Progress(clock())))["inserted"]
-    assert {(EXTRACTION_JOB, WorkState.IDLE): 1} == await ports.store.work_counts()
+    assert {(EXTRACTION_JOB, WorkState.IDLE): 1} == await ports.store.work.counts()
 
 
 def test_the_commands_show_run_and_cancel(folder, capsys):

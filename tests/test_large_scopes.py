@@ -41,9 +41,9 @@ class Held:
 
     def __init__(self, store) -> None:
         self.store, self.let, self.begun, self.fails = store, threading.Event(), threading.Event(), False
-        self.head, self.changes = store.head, store.changes
+        self.head, self.changes = store.commits.memories.head, store.commits.memories.changes
 
-    def read_owner(self, owner, build):
+    def snapshot(self, owner, build):
         def held(snapshot):
             def vectors(wanted):
                 for batch in snapshot.read_vectors(wanted):
@@ -55,7 +55,7 @@ class Held:
 
             return build(replace(snapshot, read_vectors=vectors))
 
-        return self.store.read_owner(owner, held)
+        return self.store.commits.memories.snapshot(owner, held)
 
 
 @pytest.fixture
@@ -91,12 +91,12 @@ async def test_what_changes_while_vectors_come_keeps_its_own(folder, small_is_la
     store = await stored(folder, made)
     held = Held(store)
     indexes = indexes_over(held, budget_bytes=1 << 30 if with_tokens else 110_000)  # with room for all, or for half
-    store.on_commit(indexes.apply)
+    store.commits.memories.follow(indexes.apply)
     index = await indexes.get(OWNER, partial=True)
     assert (60, False) == (index.vectors.missing, index.is_whole)
     updated, purged, deleted, embedded = (one.memory for one in made[:4])
     other = HashEncoder().encode(["something else"], query=False)[0]
-    await store.commit(
+    await store.commits.write(
         ChangeSet(
             updates=(
                 replace(made[0], memory=replace(updated, tags=("new",)), vector=None),
@@ -105,8 +105,8 @@ async def test_what_changes_while_vectors_come_keeps_its_own(folder, small_is_la
             embeddings=(Embedding(OWNER, embedded.id, other, HashEncoder.fingerprint),),
         )
     )
-    await store.commit(ChangeSet(purges=(purged,)))
-    await store.commit(ChangeSet(inserts=(entry("came later"),)))
+    await store.commits.write(ChangeSet(purges=(purged,)))
+    await store.commits.write(ChangeSet(inserts=(entry("came later"),)))
     held.let.set()
     whole = await indexes.get(OWNER)
     indexes.close()
@@ -160,7 +160,7 @@ async def test_scopes_that_do_not_fit_beside_each_other_are_all_whole_for_who_wa
     store = open_duckdb(folder)
     for owner in owners:
         made = [entry(f"tea number {n}", scope=owner.scope) for n in range(60)]
-        await store.commit(ChangeSet(inserts=tuple(made)))
+        await store.commits.write(ChangeSet(inserts=tuple(made)))
     alone = indexes_over(store)
     size = (await alone.get(owners[0])).nbytes
     alone.close()
@@ -178,10 +178,10 @@ async def test_who_waits_for_a_scope_gets_it_though_it_is_evicted_meanwhile(fold
     other = Owner("default", Scope(user_id="other"))
     store = await stored(folder, [entry(f"tea number {n}") for n in range(60)])
     made = [entry(f"tea number {n}", scope=other.scope) for n in range(60)]
-    await store.commit(ChangeSet(inserts=tuple(made)))
+    await store.commits.write(ChangeSet(inserts=tuple(made)))
     held, loads = Held(store), []
-    read = held.read_owner
-    held.read_owner = lambda owner, build: loads.append(owner) or read(owner, build)
+    read = held.snapshot
+    held.snapshot = lambda owner, build: loads.append(owner) or read(owner, build)
     indexes = indexes_over(held)
     size = (await indexes.get(OWNER, partial=True)).nbytes
     indexes._budget = int(size * 1.5)
@@ -200,8 +200,8 @@ async def test_a_scope_that_others_purge_all_the_time_is_loaded_a_few_times_a_ca
     store = await stored(folder, [entry(f"tea number {n}") for n in range(30)])
     held, loads = Held(store), []
     held.let.set()
-    read = held.read_owner
-    held.read_owner = lambda owner, build: loads.append(owner) or read(owner, build)
+    read = held.snapshot
+    held.snapshot = lambda owner, build: loads.append(owner) or read(owner, build)
     indexes = indexes_over(held)
     begin = indexes._begin_filling
     indexes._begin_filling = lambda owner, *more: begin(owner, *more) or indexes._drop(owner)
@@ -216,7 +216,7 @@ async def test_tokens_that_come_late_are_counted_and_others_go_for_them(folder, 
     owners = [Owner("default", Scope(user_id=f"u{n}")) for n in range(4)]
     for owner in owners:
         made = [replace(entry(f"tea {n}", scope=owner.scope), tokens=b"\1" * 128 * 20) for n in range(60)]
-        await store.commit(ChangeSet(inserts=tuple(made)))
+        await store.commits.write(ChangeSet(inserts=tuple(made)))
     alone = indexes_over(store)
     size = (await alone.get(owners[0])).nbytes
     assert size > 60 * 128 * 20
@@ -247,9 +247,9 @@ async def test_a_scope_that_is_made_whole_when_the_daemon_stops_lets_go_of_who_w
 async def test_an_empty_scope_begins_in_float32(folder):
     store = open_duckdb(folder)
     indexes = indexes_over(store)
-    store.on_commit(indexes.apply)
+    store.commits.memories.follow(indexes.apply)
     index = await indexes.get(OWNER)
-    await store.commit(ChangeSet(inserts=(entry("tea"),)))
+    await store.commits.write(ChangeSet(inserts=(entry("tea"),)))
     assert (1, False) == (len(index), index.vectors._compressed)
     indexes.close()
     await store.close()
@@ -260,9 +260,9 @@ async def test_what_is_dropped_while_vectors_come_takes_no_more_of_them(folder, 
     store = await stored(folder, made)
     held = Held(store)
     indexes = indexes_over(held)
-    store.on_commit(indexes.apply)
+    store.commits.memories.follow(indexes.apply)
     index = await indexes.get(OWNER, partial=True)
-    await store.commit(ChangeSet(purge_owner=OWNER))
+    await store.commits.write(ChangeSet(purge_owner=OWNER))
     held.let.set()
     again = await indexes.get(OWNER)
     assert (0, 30) == (len(again), index.vectors.missing)

@@ -86,7 +86,7 @@ async def test_what_is_said_is_known_after_a_while_and_nothing_else(ports, clock
     )  # fmt: skip
     assert (messages["Porto, since May"], messages[TALK[1].content]) == held[1].source.message_ids
     assert [1.0, 0.9, 0.9] == [one.confidence for one in held]
-    run = (await ports.store.runs(limit=1))[0]
+    run = (await ports.store.work.runs(limit=1))[0]
     assert (RunState.DONE, {"threads": 1, "messages": 6, "inserted": 3}) == (run.state, dict(run.counts))
 
 
@@ -94,7 +94,7 @@ async def test_without_an_extractor_nothing_waits(ports, clock):
     memory = Local(ports, clock, user_id="alice")
     await memory.append("t", MessageDraft(content="I'm vegan"))
     nobody = Learner(ports, None, clock, print, wait_s=0)
-    assert ({}, {}) == (await nobody.everything(Progress(clock())), await ports.store.work_counts())
+    assert ({}, {}) == (await nobody.everything(Progress(clock())), await ports.store.work.counts())
     assert (1, ["I'm vegan"]) == (await learner(ports, clock).step(), await known(memory))  # one that comes later
 
 
@@ -102,13 +102,13 @@ async def test_of_each_thread_the_first_new_message_is_told(ports, clock):
     memory = Local(ports, clock, user_id="alice")
     await memory.append("t", TALK)
     await memory.append("z", TALK[:2])
-    found = await ports.store.first_said_past(0, limit=100)
+    found = await ports.store.conversations.first_said(0, limit=100)
     assert [("t", 1, 6), ("z", 1, 2)] == [(one.thread_id, one.seq, one.count) for one in found]
     assert [("z", 1)] == [
-        (one.thread_id, one.seq) for one in await ports.store.first_said_past(found[0].last_number, limit=100)
+        (one.thread_id, one.seq) for one in await ports.store.conversations.first_said(found[0].last_number, limit=100)
     ]
-    assert [] == await ports.store.first_said_past(found[1].last_number, limit=100)
-    assert [("t", 4)] == [(one.thread_id, one.count) for one in await ports.store.first_said_past(0, limit=4)]
+    assert [] == await ports.store.conversations.first_said(found[1].last_number, limit=100)
+    assert [("t", 4)] == [(one.thread_id, one.count) for one in await ports.store.conversations.first_said(0, limit=4)]
 
 
 async def test_a_contradiction_supersedes_and_a_repetition_reinforces(ports, clock):
@@ -157,7 +157,7 @@ async def test_what_was_deleted_is_not_learnt_again_and_goes_with_its_thread(por
     assert LEARNT[1:] == await known(memory)
     await memory.delete_thread("t", with_memories=True)
     assert [] == await known(memory)
-    assert None is await ports.store.work(held and (await memory.thread("other")).owner, EXTRACTION_JOB, "t")
+    assert None is await ports.store.work.get(held and (await memory.thread("other")).owner, EXTRACTION_JOB, "t")
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ async def test_a_thread_that_cannot_be_read_is_tried_again_then_parked_and_keeps
     broken = learner(ports, clock, Broken("Poison"), most_attempts=3)
     for attempt in (1, 2, 3):
         await broken.step()
-        held = await ports.store.work((await memory.thread("bad")).owner, EXTRACTION_JOB, "bad")
+        held = await ports.store.work.get((await memory.thread("bad")).owner, EXTRACTION_JOB, "bad")
         assert attempt == held.attempts
         assert re.fullmatch(r"OSError at test_learning.py:\d+", held.error)
         assert 0 == await broken.step()  # it waits longer each time
@@ -196,7 +196,9 @@ async def test_two_daemons_learn_everything_once(folder, clock):
         await memory.append("t", TALK)
         await learner(one, clock).step()
         work = replace(
-            await store.work((await memory.thread("t")).owner, EXTRACTION_JOB, "t"), seq=0, state=WorkState.WAITING
+            await store.work.get((await memory.thread("t")).owner, EXTRACTION_JOB, "t"),
+            seq=0,
+            state=WorkState.WAITING,
         )
         await extract_thread(work, RulesExtractor(), other, now=clock())  # it read the row before the first was done
         assert LEARNT == await known(memory)
@@ -263,7 +265,7 @@ async def test_of_many_messages_one_that_cannot_be_read_is_left_out(ports, clock
         await broken.step()
         clock.now += timedelta(hours=1)
     assert sorted(text for text in texts if "Poison" not in text) == sorted(await known(memory))
-    runs = await ports.store.runs(limit=20)
+    runs = await ports.store.work.runs(limit=20)
     assert 1 == sum(run.counts.get("skipped", 0) for run in runs)
 
 
@@ -337,7 +339,7 @@ async def test_a_thread_that_fails_while_it_is_erased_ends_no_run(ports, clock):
         raise OSError
 
     await asyncio.wait_for(learner(ports, clock, Purges(happens)).step(), 5)
-    assert [] == await ports.store.work_in([WorkState.WAITING, WorkState.PARKED], limit=10)
+    assert [] == await ports.store.work.find(states=[WorkState.WAITING, WorkState.PARKED], limit=10)
 
 
 async def test_one_who_says_much_keeps_nobody_waiting(ports, clock):
@@ -362,7 +364,7 @@ async def test_what_lasts_for_ever_has_no_end(ports, clock, text):
     await memory.append("t", MessageDraft(content=text))
     await learner(ports, clock).step()
     assert {None} == {one.expire_time for one in (await memory.page()).memories}
-    assert WorkState.IDLE is (await ports.store.work((await memory.thread("t")).owner, EXTRACTION_JOB, "t")).state
+    assert WorkState.IDLE is (await ports.store.work.get((await memory.thread("t")).owner, EXTRACTION_JOB, "t")).state
 
 
 async def test_what_was_said_earlier_ends_nothing_that_was_said_later(ports, clock):

@@ -187,7 +187,7 @@ async def test_whatever_the_endpoint_does_nothing_is_lost_and_it_is_seen(ram_por
     assert FAULTS[way] in learner.told[0]
     assert "sk-secret" not in " ".join(learner.told)
     assert "violin" not in " ".join(learner.told)
-    waiting = await ram_ports.store.work_in([*WorkState], limit=9)
+    waiting = await ram_ports.store.work.find(states=[*WorkState], limit=9)
     assert [(WorkState.WAITING, 0)] == [(one.state, one.seq) for one in waiting]
     chat.answer = facts(("My evenings belong to the violin", 1))
     for _ in range(20):  # on a busy machine it may take longer than the short patience
@@ -208,7 +208,7 @@ async def test_a_reply_that_is_never_one_parks_its_thread_alone(ram_ports, clock
     for _ in range(6):
         await learner.step()
         clock.now += timedelta(hours=1)
-    states = {one.thread_id: one.state for one in await ram_ports.store.work_in([*WorkState], limit=9)}
+    states = {one.thread_id: one.state for one in await ram_ports.store.work.find(states=[*WorkState], limit=9)}
     assert {"bad": WorkState.PARKED, "good": WorkState.IDLE} == states
     assert ["The good violin belongs to me"] == await contents(ram_ports, clock)
     assert 6 == len(chat.asked)
@@ -227,7 +227,7 @@ async def eight_threads_read(ports, clock, chat, answer):
 @pytest.mark.parametrize("prose", ["🙃 not json at all", "<html><body>login required</body></html>", "Das geht nicht."])
 async def test_prose_that_no_message_bears_is_no_answer_for_long(ram_ports, clock, chat, prose):
     learner = await eight_threads_read(ram_ports, clock, chat, prose)
-    waiting = await ram_ports.store.work_in([WorkState.WAITING], limit=9)
+    waiting = await ram_ports.store.work.find(states=[WorkState.WAITING], limit=9)
     assert (MOST_PROSE + 1, 8 - MOST_PROSE + 1) == (len(chat.asked), len(waiting))  # one of them was harmless
     assert "prose" in learner.fault
     clock.now += timedelta(minutes=2)
@@ -260,7 +260,7 @@ async def test_texts_that_talk_a_model_out_of_answering_stop_nobody_elses_learni
 )
 async def test_a_model_may_say_in_its_way_that_there_is_nothing(ram_ports, clock, chat, nothing):
     await eight_threads_read(ram_ports, clock, chat, nothing)
-    assert [WorkState.IDLE] * 8 == [one.state for one in await ram_ports.store.work_in([*WorkState], limit=9)]
+    assert [WorkState.IDLE] * 8 == [one.state for one in await ram_ports.store.work.find(states=[*WorkState], limit=9)]
 
 
 TURNED = [
@@ -295,7 +295,7 @@ async def test_a_question_that_is_refused_parks_its_thread(ram_ports, clock, cha
     for _ in range(6):
         await learner.step()
         clock.now += timedelta(hours=1)
-    parked = await ram_ports.store.work_in([WorkState.PARKED], limit=9)
+    parked = await ram_ports.store.work.find(states=[WorkState.PARKED], limit=9)
     assert ["QuestionRefused"] == [one.error for one in parked]
 
 
@@ -308,7 +308,7 @@ async def test_an_endpoint_that_refuses_everything_is_left_alone(ram_ports, cloc
     await learner.step()
     assert "as every one of late" in learner.fault
     assert len(chat.asked) < 20
-    assert not await ram_ports.store.work_in([WorkState.PARKED], limit=10)
+    assert not await ram_ports.store.work.find(states=[WorkState.PARKED], limit=10)
 
 
 async def test_a_message_that_gets_no_text_is_left_out(ram_ports, clock, chat):

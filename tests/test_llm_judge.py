@@ -16,7 +16,7 @@ from memoryd.learning.reflection import reflect
 from memoryd.model.caller import Caller
 from memoryd.model.memory import Draft
 from memoryd.model.scope import Owner
-from tests.builders import ALICE, Local, open_duckdb, ports_over, ram_store
+from tests.builders import ALICE, Local, located, open_duckdb, ports_over, ram_store
 from tests.llm_endpoint import facts, model_at
 from tests.support import running, until
 
@@ -74,7 +74,7 @@ async def test_it_ends_nothing_of_more_trust_and_nothing_that_was_confirmed(port
     chat.answer = '{"verdict": "replaces"}'
     await judge_contested(ports, model_at(chat, ports, clock), now=clock())
     for one in (nurse, mine):
-        assert "" == (await ports.store.locate(one.id)).superseded_by
+        assert "" == (await located(ports.store, one.id)).superseded_by
 
 
 async def test_a_failure_loses_no_pair(ports, clock, chat):

@@ -16,7 +16,7 @@ from memoryd.domain.conversation.embed import MessageEmbedder
 from memoryd.index import cache
 from memoryd.index.scope import ScopeIndex
 from memoryd.knowledge import text_traits
-from memoryd.knowledge.text_traits import as_text, forget_texts, from_text, read_text
+from memoryd.knowledge.text_traits import as_text, forget_texts, from_text, read_text, stored_traits
 from memoryd.model.change import ChangeSet, Entry
 from memoryd.model.conversation import Role, ToolCall
 from memoryd.model.entity import EntityType, Form, Mention
@@ -26,7 +26,6 @@ from memoryd.model.query import Filter
 from memoryd.model.recalled_text import CLOSE, OPEN
 from memoryd.model.trust import Trust
 from memoryd.model.validation import text_digest
-from memoryd.store.conversations import EpisodeCommits
 from memoryd.store.duckdb import pieces
 from memoryd.store.duckdb.changes import write
 from memoryd.store.duckdb.migrations import MIGRATIONS
@@ -39,8 +38,8 @@ from tests.builders import (
     Local,
     entry,
     memory,
+    open_database,
     open_duckdb,
-    open_store,
     ports_over,
     visible_to,
 )
@@ -91,7 +90,8 @@ def varied(count: int, seed: int = 1) -> list:
 
 async def stored(folder, made: list, *, unread: bool = False):
     store = open_duckdb(folder)
-    await store.commit(ChangeSet(inserts=tuple(made)))
+    read = tuple(replace(one, traits=stored_traits(one.memory)) for one in made)
+    await store.commits.write(ChangeSet(inserts=read))
     if unread:
         await store._writer.run(lambda con: con.execute("UPDATE memories SET traits = '' WHERE id > '8'"))
     return store
@@ -149,7 +149,9 @@ async def test_what_is_loaded_from_columns_is_what_was_stored(folder, unread):
     made = varied(400)
     store = await stored(folder, made, unread=unread)
     options = {"dimensions": WANTED.dimensions, "fingerprint": WANTED.fingerprint}
-    index = await asyncio.to_thread(store.read_owner, OWNER, lambda s: ScopeIndex(s.read(WANTED), **options))
+    index = await asyncio.to_thread(
+        store.commits.memories.snapshot, OWNER, lambda s: ScopeIndex(s.read(WANTED), **options)
+    )
     one_by_one = ScopeIndex(**options)
     for each in made:
         one_by_one.insert(each)
@@ -195,7 +197,7 @@ async def test_messages_that_are_loaded_are_those_that_were_said(folder, clock, 
         embedder = MessageEmbedder(ports, clock, print)
         await embedder.step()  # some have vectors
         grown = await ports.episodes.get(OWNER)
-        again = indexes_over(EpisodeCommits(ports.store))
+        again = indexes_over(ports.store.commits.messages)
         index = await again.get(OWNER)
         assert_same(index, grown)
         assert 0 < index.vectors.missing == grown.vectors.missing
@@ -209,7 +211,9 @@ async def test_what_changes_after_a_load_changes_alike(folder):
     made = varied(300, seed=2)
     store = await stored(folder, made)
     options = {"dimensions": WANTED.dimensions, "fingerprint": WANTED.fingerprint}
-    index = await asyncio.to_thread(store.read_owner, OWNER, lambda s: ScopeIndex(s.read(WANTED), **options))
+    index = await asyncio.to_thread(
+        store.commits.memories.snapshot, OWNER, lambda s: ScopeIndex(s.read(WANTED), **options)
+    )
     other = ScopeIndex([made], **options)
     more = varied(20, seed=4)
     for one in (index, other):
@@ -251,7 +255,7 @@ def test_what_is_read_of_a_text_comes_back_from_the_store(text, kind):
 async def test_what_a_load_reads_is_not_kept(folder):
     store = await stored(folder, varied(50), unread=True)
     forget_texts()
-    await asyncio.to_thread(store.read_owner, OWNER, lambda s: ScopeIndex(s.read(WANTED)))
+    await asyncio.to_thread(store.commits.memories.snapshot, OWNER, lambda s: ScopeIndex(s.read(WANTED)))
     assert 0 == text_traits.read_once.cache_info().currsize
     await store.close()
 
@@ -259,15 +263,15 @@ async def test_what_a_load_reads_is_not_kept(folder):
 async def test_what_ranking_reads_follows_a_change_of_kind(folder):
     said = entry("Did you go? On 3 May we went", kind=Kind.EPISODE)
     store = await stored(folder, [said])
-    change = replace(said, memory=replace(said.memory, kind=Kind.FACT), vector=None)
-    await store.commit(ChangeSet(updates=(change,)))
+    change = replace(entry(replace(said.memory, kind=Kind.FACT)), vector=None)
+    await store.commits.write(ChangeSet(updates=(change,)))
     (text,) = await store._readers.read(store._readers.rows, "SELECT traits FROM memories")
     assert from_text(text[0], is_said=False, is_dated=False) is not None
     await store.close()
 
 
 async def test_what_was_said_before_its_place_was_listed_is_listed_now(folder):
-    opened = open_store(folder / "memory.duckdb", memory_limit_bytes=MEMORY_LIMIT, migrations=MIGRATIONS[:8])
+    opened = open_database(folder / "memory.duckdb", memory_limit_bytes=MEMORY_LIMIT, migrations=MIGRATIONS[:8])
     one = entry("we went", kind=Kind.EPISODE, tags=("x",), source=Source("", "", 't"1', "s1"))
     opened.connection.begin()
     write(opened.connection, [ChangeSet(inserts=(replace(one, vector=None, fingerprint=""),))], 1, ())
@@ -275,9 +279,14 @@ async def test_what_was_said_before_its_place_was_listed_is_listed_now(folder):
     opened.connection.commit()
     opened.close()
     store = open_duckdb(folder)
-    index = await asyncio.to_thread(store.read_owner, OWNER, lambda s: ScopeIndex(s.read(WANTED)))
+    index = await asyncio.to_thread(store.commits.memories.snapshot, OWNER, lambda s: ScopeIndex(s.read(WANTED)))
     assert {"tag:x", 'thread:t"1', "session:s1"} == set(index.columns.filter_terms)
-    found = await store.page(visible_to(ALICE), Filter(thread_id='t"1', kinds=frozenset(Kind)), now=LATER, limit=5)
+    found = await store.memories.page(
+        visible_to(ALICE),
+        Filter(thread_id='t"1', kinds=frozenset(Kind)),
+        now=LATER,
+        limit=5,
+    )
     assert ["we went"] == [memory.content for memory in found]
     index.erase({one.memory.id})
     assert {} == index.columns.filter_terms
@@ -286,7 +295,7 @@ async def test_what_was_said_before_its_place_was_listed_is_listed_now(folder):
 
 async def test_texts_that_are_more_than_duckdb_may_take_at_once_are_loaded_by_and_by(folder, clock, monkeypatch):
     def open_small() -> DuckDBStore:
-        return DuckDBStore(open_store(folder / "memory.duckdb", memory_limit_bytes=128 << 20))
+        return DuckDBStore(open_database(folder / "memory.duckdb", memory_limit_bytes=128 << 20))
 
     async def lengthen(store, table: str, numbered: str, changed: str) -> None:
         for n in range(0, 441, 20):
@@ -296,7 +305,9 @@ async def test_texts_that_are_more_than_duckdb_may_take_at_once_are_loaded_by_an
 
     store = open_small()
     async with ports_over(store) as ports:
-        await store.commit(ChangeSet(inserts=tuple(Entry(memory(f"{'x' * 2700} {n}"), "river") for n in range(440))))
+        await store.commits.write(
+            ChangeSet(inserts=tuple(Entry(memory(f"{'x' * 2700} {n}"), "river") for n in range(440))),
+        )
         talker = Local(ports, clock, user_id="alice")
         for _ in range(4):
             await talker.append("t", [MessageDraft(content="said")] * 100)

@@ -15,7 +15,7 @@ from memoryd.model.change import ChangeSet
 from memoryd.model.entity import EntityType, Form, Mention
 from memoryd.model.memory import State
 from memoryd.model.trust import Trust
-from tests.builders import ALICE, NOW, Local, entry, memory, ports_over, ram_store
+from tests.builders import ALICE, NOW, Local, entry, located, memory, ports_over, ram_store
 
 
 async def test_a_statement_that_is_said_again_and_again_names_no_more_entities_than_one_may(clock):
@@ -26,7 +26,7 @@ async def test_a_statement_that_is_said_again_and_again_names_no_more_entities_t
             name = f"Zoe N{'aeiou'[n % 5]}{'lmnrst'[n // 5]}er"
             await alice.add(f"My colleague {name} sleeps")
             await alice.merge_entities("Sally Miller", name)  # from now on she is somebody else
-        stored = await ports.store.locate(said.memory.id)
+        stored = await located(ports.store, said.memory.id)
         assert limits.MAX_MENTIONS == len({mention.entity_id for mention in stored.mentions})
         assert ["Sally Miller"] * limits.MAX_MENTIONS == [mention.text for mention in stored.mentions]
 
@@ -55,12 +55,12 @@ async def test_of_many_statements_the_best_sum_a_person_up_and_the_newest_are_sh
     clock.now = NOW + timedelta(days=1)
     async with ports_over(ram_store()) as ports:
         alice = Local(ports, clock, user_id="alice")
-        await ports.store.commit(ChangeSet(inserts=tuple(entry(made[one]) for one in ids[:70])))
+        await ports.store.commits.write(ChangeSet(inserts=tuple(entry(made[one]) for one in ids[:70])))
         await alice.people()  # it is loaded; what follows is brought in
-        await ports.store.commit(ChangeSet(inserts=tuple(entry(made[one]) for one in ids[70:])))
+        await ports.store.commits.write(ChangeSet(inserts=tuple(entry(made[one]) for one in ids[70:])))
         made |= {one: replace(made[one], confidence=0.95) for one in chance.sample(ids, 9)}
-        await ports.store.commit(
-            ChangeSet(updates=tuple(entry(one) for one in made.values() if one.confidence == 0.95))
+        await ports.store.commits.write(
+            ChangeSet(updates=tuple(entry(one) for one in made.values() if one.confidence == 0.95)),
         )
         recalls = {one: (NOW, chance.randrange(1, 5), None) for one in chance.sample(ids, 30)}
         await write_recalls({made[ids[0]].owner: recalls}, ports)

@@ -78,16 +78,19 @@ async def test_another_model_begins_again_and_no_vector_of_the_first_is_left(fol
             assert 20 == await embedder.pending()
             await embedded(embedder)
             vector = (await ports.embedder.query("message 7", owner=None)).vector
-            near = await ports.store.nearest_messages(
-                memory._caller.visibility.owners, vector, encoder.fingerprint, limit=100
+            near = await ports.store.conversations.nearest(
+                memory._caller.visibility.owners,
+                vector,
+                encoder.fingerprint,
+                limit=100,
             )
             assert 20 == len(near)
             others = {HashEncoder.fingerprint, "other"} - {encoder.fingerprint}
             for other in others:
                 owners = memory._caller.visibility.owners
-                assert [] == await ports.store.nearest_messages(owners, vector, other, limit=100)
+                assert [] == await ports.store.conversations.nearest(owners, vector, other, limit=100)
             assert (await memory.search_messages(WANTED)).hits[0].similarity > 0.5
-            assert {f"messages:{encoder.fingerprint}"} == {name.name for name in await ports.store.counters()}
+            assert {f"messages:{encoder.fingerprint}"} == {name.name for name in await ports.store.work.counters()}
 
 
 @pytest.mark.parametrize("kind", ["ram", "duckdb"])
@@ -100,12 +103,12 @@ async def test_vectors_of_messages_go_where_a_change_says_so_and_by_no_counter(k
         async def count():
             vector = np.ones(ports.embedder.dimensions, np.float32)
             owners = memory._caller.visibility.owners
-            return len(await store.nearest_messages(owners, vector, ports.embedder.fingerprint, limit=100))
+            return len(await store.conversations.nearest(owners, vector, ports.embedder.fingerprint, limit=100))
 
-        await store.commit(ChangeSet(counters={CounterName("messages:x"): 7, CounterName("windows:x"): 7}))
-        await store.commit(ChangeSet(message_vectors_of=ports.embedder.fingerprint))
+        await store.commits.write(ChangeSet(counters={CounterName("messages:x"): 7, CounterName("windows:x"): 7}))
+        await store.commits.write(ChangeSet(message_vectors_of=ports.embedder.fingerprint))
         assert 5 == await count()
-        await store.commit(ChangeSet(message_vectors_of="x"))
+        await store.commits.write(ChangeSet(message_vectors_of="x"))
         assert 0 == await count()
 
 
@@ -127,7 +130,7 @@ async def test_what_is_erased_while_it_is_embedded_gets_no_vector(clock):
         assert {"u"} == {hit.message.thread_id for hit in (await memory.search_messages(WANTED)).hits}
         vector = np.ones(ports.embedder.dimensions, np.float32)
         owners = memory._caller.visibility.owners
-        found = await store.nearest_messages(owners, vector, ports.embedder.fingerprint, limit=100)
+        found = await store.conversations.nearest(owners, vector, ports.embedder.fingerprint, limit=100)
         assert {"u"} == {message.thread_id for message, _ in found}
 
 

@@ -29,16 +29,17 @@ from tests.builders import (
     Local,
     entry,
     memory,
+    open_database,
     open_duckdb,
-    open_store,
     ports_over,
+    traces_in,
     visible_to,
 )
 
 
 async def test_what_came_through_grants_is_counted_in_a_database_that_did_not_count_it(folder):
     path = folder / "memory.duckdb"
-    opened = open_store(path, memory_limit_bytes=MEMORY_LIMIT, migrations=MIGRATIONS[:4])
+    opened = open_database(path, memory_limit_bytes=MEMORY_LIMIT, migrations=MIGRATIONS[:4])
     made = [("g1", ALICE, NOW), ("g1", TEAM, NOW), ("g1", ALICE, NOW - timedelta(days=1)), ("g2", BOB, NOW)]
     given = [entry(memory("text", scope=scope, create_time=time, grant_id=name)) for name, scope, time in made]
     opened.connection.begin()
@@ -54,13 +55,13 @@ async def test_what_came_through_grants_is_counted_in_a_database_that_did_not_co
     opened.close()
     store = open_duckdb(folder)
     try:
-        assert GrantUsage(2, 3, 12) == await store.usage("g1", NOW.date())
-        await store.commit(ChangeSet(purges=(given[0].memory,)))
-        assert GrantUsage(1, 2, 8) == await store.usage("g1", NOW.date())
-        assert GrantUsage(1, 1, 4) == await store.usage("g2", NOW.date())
-        assert "usage.grant_id" in await store.traces("g2")
-        await store.commit(ChangeSet(purges=(given[3].memory,)))
-        assert "usage.grant_id" not in await store.traces("g2")
+        assert GrantUsage(2, 3, 12) == await store.grants.usage("g1", NOW.date())
+        await store.commits.write(ChangeSet(purges=(given[0].memory,)))
+        assert GrantUsage(1, 2, 8) == await store.grants.usage("g1", NOW.date())
+        assert GrantUsage(1, 1, 4) == await store.grants.usage("g2", NOW.date())
+        assert "usage.grant_id" in await traces_in(store, "g2")
+        await store.commits.write(ChangeSet(purges=(given[3].memory,)))
+        assert "usage.grant_id" not in await traces_in(store, "g2")
     finally:
         await store.close()
     assert (folder / "memory.duckdb.before-schema-5").exists()
@@ -69,23 +70,23 @@ async def test_what_came_through_grants_is_counted_in_a_database_that_did_not_co
 async def test_a_working_memory_of_an_older_store_has_no_author(folder):
     team = Owner("default", TEAM)
     before = MIGRATIONS[: MIGRATIONS.index(authors_of_texts)]
-    opened = open_store(folder / "memory.duckdb", memory_limit_bytes=MEMORY_LIMIT, migrations=before)
+    opened = open_database(folder / "memory.duckdb", memory_limit_bytes=MEMORY_LIMIT, migrations=before)
     row = [thread_name(team, ""), "default", None, "team", "the plan", rows.naive(NOW), "host", ""]
     opened.connection.execute("INSERT INTO working_memories VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
     opened.close()
     store = open_duckdb(folder)
     try:
-        assert WorkingMemory("the plan", NOW) == await store.working_memory(team)
+        assert WorkingMemory("the plan", NOW) == await store.conversations.working_memory(team)
         renewed = WorkingMemory("new", NOW, author="ann")
-        await store.commit(ChangeSet(conversation=ConversationChange(team, working_memory=renewed)))
-        assert renewed == await store.working_memory(team)
+        await store.commits.write(ChangeSet(conversation=ConversationChange(team, working_memory=renewed)))
+        assert renewed == await store.conversations.working_memory(team)
     finally:
         await store.close()
 
 
 async def test_what_jobs_and_cursors_held_together_becomes_marks_leases_and_counters(folder):
     before = MIGRATIONS[: MIGRATIONS.index(marks)]
-    opened = open_store(folder / "memory.duckdb", memory_limit_bytes=MEMORY_LIMIT, migrations=before)
+    opened = open_database(folder / "memory.duckdb", memory_limit_bytes=MEMORY_LIMIT, migrations=before)
     con, day = opened.connection, NOW.date()
     for name, time in (("gc", NOW), ("gc leased until", NOW + timedelta(minutes=1)), ("clock seen", NOW)):
         con.execute("INSERT INTO jobs VALUES (?, ?)", [name, rows.naive(time)])
@@ -98,20 +99,20 @@ async def test_what_jobs_and_cursors_held_together_becomes_marks_leases_and_coun
     store = open_duckdb(folder)
     try:
         done = {"gc": NOW, "clock seen": NOW, "contradictions_read": NOW, "llm_judged": NOW}
-        assert done == await store.marks()
-        assert {"gc": Lease("gc", "", NOW + timedelta(minutes=1))} == await store.leases()
+        assert done == await store.work.marks()
+        assert {"gc": Lease("gc", "", NOW + timedelta(minutes=1))} == await store.work.leases()
         of_all_time = {
             CounterName(name): counted[name] for name in ("messages:f", "windows:f", "learning", "llm_learning")
         }
         used = {CounterName(name, day): counted[name] for name in ("llm_tokens", "llm_cost", "llm_calls")}
-        assert of_all_time | used == await store.counters()
+        assert of_all_time | used == await store.work.counters()
     finally:
         await store.close()
 
 
 async def test_a_database_of_the_first_schema_opens_with_all_it_holds(folder):
     path = folder / "memory.duckdb"
-    opened = open_store(path, memory_limit_bytes=MEMORY_LIMIT, migrations=MIGRATIONS[:1])
+    opened = open_database(path, memory_limit_bytes=MEMORY_LIMIT, migrations=MIGRATIONS[:1])
     row = rows.entry_row(entry("older than grants"), 1)
     columns = {found[0] for found in opened.connection.execute("DESCRIBE memories").fetchall()}
     names = [name for name in row if name in columns]
@@ -122,7 +123,7 @@ async def test_a_database_of_the_first_schema_opens_with_all_it_holds(folder):
     opened.close()
     store = open_duckdb(folder)
     try:
-        found = await store.page(visible_to(ALICE), Filter(), now=NOW + timedelta(days=1), limit=9)
+        found = await store.memories.page(visible_to(ALICE), Filter(), now=NOW + timedelta(days=1), limit=9)
         assert [("older than grants", "")] == [(memory.content, memory.grant_id) for memory in found]
     finally:
         await store.close()
@@ -130,7 +131,7 @@ async def test_a_database_of_the_first_schema_opens_with_all_it_holds(folder):
 
 async def test_a_database_without_conversations_opens_and_takes_them(folder):
     path = folder / "memory.duckdb"
-    opened = open_store(path, memory_limit_bytes=MEMORY_LIMIT, migrations=MIGRATIONS[:5])
+    opened = open_database(path, memory_limit_bytes=MEMORY_LIMIT, migrations=MIGRATIONS[:5])
     row = dict(rows.entry_row(entry("older than conversations"), 1))
     for later in ("vector_32", "traits"):
         row.pop(later)
@@ -152,7 +153,7 @@ async def test_a_database_without_conversations_opens_and_takes_them(folder):
 
 async def test_receipts_of_an_older_store_answer_as_before(folder):
     before = MIGRATIONS[: MIGRATIONS.index(receipts)]
-    opened = open_store(folder / "memory.duckdb", memory_limit_bytes=MEMORY_LIMIT, migrations=before)
+    opened = open_database(folder / "memory.duckdb", memory_limit_bytes=MEMORY_LIMIT, migrations=before)
     con, owner = opened.connection, Owner("default", ALICE)
     made = [entry(memory(f"statement {n}", scope=TEAM if n == 2 else ALICE)) for n in range(3)]
     for one in made:
@@ -180,7 +181,7 @@ async def test_receipts_of_an_older_store_answer_as_before(folder):
     opened.close()
     store = open_duckdb(folder)
     try:
-        found = {name: await store.recorded(owner, "A", name) for name in noted}
+        found = {name: await store.commits.recorded(owner, "A", name) for name in noted}
         assert found["gone"] is None
         told = (AppendedMessage("m1", 1, NOW, True), AppendedMessage("", 2, NOW, False))
         statements = (

@@ -16,17 +16,17 @@ from memoryd.model.change import ChangeSet
 from memoryd.model.grant import GrantUsage
 from memoryd.model.query import Filter
 from memoryd.model.scope import Scope
-from memoryd.store.duckdb import StoreRefused
 from memoryd.store.duckdb.migrations import MIGRATIONS
 from memoryd.store.duckdb.watermark import CommitWatermark, read_watermark
+from memoryd.store.opening import StoreRefused
 from tests.builders import (
     ALICE,
     MEMORY_LIMIT,
     NOW,
     entry,
     memory,
+    open_database,
     open_duckdb,
-    open_store,
     run,
     visible_to,
 )
@@ -41,7 +41,7 @@ from tests.builders import entry, memory, open_duckdb
 async def work():
     store = open_duckdb(Path(sys.argv[1]))
     for n in range(int(sys.argv[2])):
-        await store.commit(ChangeSet(inserts=(entry(memory(f"m{n}" + "x" * 2000, id=new_id())),)))
+        await store.commits.write(ChangeSet(inserts=(entry(memory(f"m{n}" + "x" * 2000, id=new_id())),)))
     os._exit(0)  # as kill -9: nothing is folded, nothing is closed
 
 asyncio.run(work())
@@ -56,7 +56,7 @@ def put_and_die(folder: Path, count: int) -> None:
 def refused(folder: Path, **more) -> str:
     before = {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix in {".duckdb", ".seq"}}
     with pytest.raises(StoreRefused) as caught:
-        open_store(folder / "memory.duckdb", memory_limit_bytes=MEMORY_LIMIT, **more).close()
+        open_database(folder / "memory.duckdb", memory_limit_bytes=MEMORY_LIMIT, **more).close()
     after = {path.name: path.read_bytes() for path in folder.iterdir() if path.name in before}
     assert before.keys() == after.keys()
     assert before.get("memory.duckdb.seq") == after.get("memory.duckdb.seq")
@@ -66,7 +66,7 @@ def refused(folder: Path, **more) -> str:
 def contents(folder: Path) -> list[str]:
     async def work():
         store = open_duckdb(folder)
-        found = await store.page(visible_to(ALICE), Filter(), now=NOW, limit=1000)
+        found = await store.memories.page(visible_to(ALICE), Filter(), now=NOW, limit=1000)
         await store.close()
         return sorted(memory.content.rstrip("x") for memory in found)
 
@@ -115,7 +115,7 @@ def test_a_loss_is_given_up_only_by_its_number(folder):
     (folder / "memory.duckdb.wal").unlink()
     refused(folder, accept_loss=0)
     refused(folder, accept_loss=3)
-    open_store(folder / "memory.duckdb", memory_limit_bytes=MEMORY_LIMIT, accept_loss=1).close()
+    open_database(folder / "memory.duckdb", memory_limit_bytes=MEMORY_LIMIT, accept_loss=1).close()
     assert ["m0"] == contents(folder)
 
 
@@ -130,7 +130,7 @@ def test_a_missing_side_file_is_refused_until_it_is_adopted(folder):
     put_and_die(folder, 2)
     (folder / "memory.duckdb.seq").unlink()
     assert "--adopt" in refused(folder)
-    open_store(folder / "memory.duckdb", memory_limit_bytes=MEMORY_LIMIT, adopt=True).close()
+    open_database(folder / "memory.duckdb", memory_limit_bytes=MEMORY_LIMIT, adopt=True).close()
     assert 2 == len(contents(folder))
 
 
@@ -202,23 +202,23 @@ def test_a_truncated_database_is_refused(folder):
 
 def test_a_newer_schema_is_refused_with_the_way_out(folder):
     put_and_die(folder, 1)
-    opened = open_store(folder / "memory.duckdb", memory_limit_bytes=MEMORY_LIMIT)
+    opened = open_database(folder / "memory.duckdb", memory_limit_bytes=MEMORY_LIMIT)
     opened.connection.execute("UPDATE meta SET value = '99' WHERE name = 'schema_version'")
     opened.close()
     assert "schema 99" in refused(folder)
 
 
 def test_a_second_opener_is_refused(folder):
-    opened = open_store(folder / "memory.duckdb", memory_limit_bytes=MEMORY_LIMIT)
+    opened = open_database(folder / "memory.duckdb", memory_limit_bytes=MEMORY_LIMIT)
     with pytest.raises(StoreRefused, match="another memoryd"):
-        open_store(folder / "memory.duckdb", memory_limit_bytes=MEMORY_LIMIT)
+        open_database(folder / "memory.duckdb", memory_limit_bytes=MEMORY_LIMIT)
     opened.close()
 
 
 def test_a_folder_that_cannot_be_written_is_refused(folder):
     (folder / "file").write_text("in the way")
     with pytest.raises(StoreRefused, match="cannot write"):
-        open_store(folder / "file" / "memory.duckdb", memory_limit_bytes=MEMORY_LIMIT)
+        open_database(folder / "file" / "memory.duckdb", memory_limit_bytes=MEMORY_LIMIT)
 
 
 def test_a_migration_is_whole_or_not_at_all_and_keeps_a_copy(folder):
@@ -233,9 +233,9 @@ def test_a_migration_is_whole_or_not_at_all_and_keeps_a_copy(folder):
         raise RuntimeError("planted")
 
     with pytest.raises(RuntimeError, match="planted"):
-        open_store(path, memory_limit_bytes=MEMORY_LIMIT, migrations=(*MIGRATIONS, fail))
+        open_database(path, memory_limit_bytes=MEMORY_LIMIT, migrations=(*MIGRATIONS, fail))
     assert 3 == len(contents(folder))
-    opened = open_store(path, memory_limit_bytes=MEMORY_LIMIT, migrations=(*MIGRATIONS, add_column))
+    opened = open_database(path, memory_limit_bytes=MEMORY_LIMIT, migrations=(*MIGRATIONS, add_column))
     newer = len(MIGRATIONS) + 1
     assert newer == opened.schema_version
     opened.connection.execute("SELECT mood FROM memories")
@@ -246,7 +246,7 @@ def test_a_migration_is_whole_or_not_at_all_and_keeps_a_copy(folder):
 
 async def test_a_new_database_does_not_say_that_something_was_purged(folder):
     store = open_duckdb(folder)
-    assert {} == await store.marks()
+    assert {} == await store.work.marks()
     await store.close()
 
 
@@ -257,12 +257,12 @@ async def test_what_came_through_grants_of_many_owners_outlives_a_restart(folder
     ]
     for stored in (made[:6], made[6:], again):
         store = open_duckdb(folder)
-        await store.commit(*(ChangeSet(inserts=(one,)) for one in stored))
+        await store.commits.write(*(ChangeSet(inserts=(one,)) for one in stored))
         await store.close()
     store = open_duckdb(folder)
     try:
         expected = [GrantUsage(count, count, 4 * count) for count in (6, 6, 4, 4, 4)]
-        assert expected == [await store.usage(f"g{n}", NOW.date()) for n in range(5)]
+        assert expected == [await store.grants.usage(f"g{n}", NOW.date()) for n in range(5)]
     finally:
         await store.close()
 
@@ -272,13 +272,13 @@ async def test_below_the_watermark_inserts_are_refused_and_nothing_is_lost(folde
     free = disk.f_bavail * disk.f_frsize
     store = open_duckdb(folder)
     kept = entry("kept")
-    await store.commit(ChangeSet(inserts=(kept,)))
+    await store.commits.write(ChangeSet(inserts=(kept,)))
     await store.close()
     store = open_duckdb(folder, min_free_bytes=free * 2)
     try:
         with pytest.raises(Exception, match="min_free_bytes"):
-            await store.commit(ChangeSet(inserts=(entry("new"),)))
-        await store.commit(ChangeSet(purges=(kept.memory,)))  # forgetting frees space
-        assert [] == await store.page(visible_to(ALICE), Filter(), now=NOW, limit=9)
+            await store.commits.write(ChangeSet(inserts=(entry("new"),)))
+        await store.commits.write(ChangeSet(purges=(kept.memory,)))  # forgetting frees space
+        assert [] == await store.memories.page(visible_to(ALICE), Filter(), now=NOW, limit=9)
     finally:
         await store.close()

@@ -25,10 +25,11 @@ from tests.builders import (
     Local,
     entry,
     memory,
+    open_database,
     open_duckdb,
-    open_store,
     ports_over,
     ram_store,
+    traces_in,
 )
 from tests.doors import a_world
 from tests.forgotten_helpers import CONFIG, NEST, _held_by
@@ -58,12 +59,12 @@ async def test_a_name_given_by_hand_goes_with_the_last_memory_that_names_them():
         ids = [(await memory.add(text)).memory.id for text in ("Sarah likes tea", "Sarah lives in Rome")]
         await memory.rename_entity("Sarah", "Sarah Connor")
         await memory.delete(ids[0], purge=True)
-        assert ["Sarah Connor"] == [row.name for row in await ports.store.entities(Owner("default", ALICE))]
+        assert ["Sarah Connor"] == [row.name for row in await ports.store.people.entities(Owner("default", ALICE))]
         await memory.delete(ids[1])
         await collect(ports, now=NOW + timedelta(days=1))
-        assert ["Sarah Connor"] == [row.name for row in await ports.store.entities(Owner("default", ALICE))]
+        assert ["Sarah Connor"] == [row.name for row in await ports.store.people.entities(Owner("default", ALICE))]
         await collect(ports, now=NOW + timedelta(days=31))
-        assert [] == await ports.store.entities(Owner("default", ALICE))
+        assert [] == await ports.store.people.entities(Owner("default", ALICE))
 
 
 @pytest.mark.parametrize("kind", ["ram", "duckdb"])
@@ -76,8 +77,8 @@ async def test_nobody_is_kept_apart_from_whom_was_forgotten(kind, folder):
         await alice.add("I met Christina at the gym")
         gone = (await alice.entity("Christina")).entity.id
         assert 1 == (await alice.forget_person(gone)).purged_count
-        assert [()] == [row.apart for row in await ports.store.entities(Owner("default", ALICE))]
-        assert [] == await ports.store.traces(gone)
+        assert [()] == [row.apart for row in await ports.store.people.entities(Owner("default", ALICE))]
+        assert [] == await traces_in(ports.store, gone)
 
 
 @pytest.mark.parametrize("kind", ["ram", "duckdb"])
@@ -88,12 +89,12 @@ async def test_an_id_in_the_metadata_of_another_keeps_no_given_name(kind, folder
         person = (await alice.rename_entity("Sarah", "Sarah Connor")).id
         await alice.add("the gate is blue", metadata={"entity": person})
         await alice.delete(told, purge=True)
-        assert [] == await ports.store.entities(Owner("default", ALICE))
+        assert [] == await ports.store.people.entities(Owner("default", ALICE))
 
 
 async def test_an_older_database_is_cleaned_of_what_was_purged_before(folder):
     path = folder / "memory.duckdb"
-    opened = open_store(path, memory_limit_bytes=MEMORY_LIMIT, migrations=MIGRATIONS[:3])
+    opened = open_database(path, memory_limit_bytes=MEMORY_LIMIT, migrations=MIGRATIONS[:3])
     gone, named, unnamed = "g" * 26, "n" * 26, "u" * 26
     mention = Mention(named, "Sarah", Form.NAME, EntityType.PERSON, about=True)
     other = memory("it stays")
@@ -116,7 +117,7 @@ async def test_an_older_database_is_cleaned_of_what_was_purged_before(folder):
     opened.connection.commit()
     opened.close()
     store = open_duckdb(folder)
-    found = {e.memory.id: e.memory for e in await store.entries(stays.owner, [stays.id, ended.id])}
+    found = {e.memory.id: e.memory for e in await store.memories.entries(stays.owner, [stays.id, ended.id])}
     left = found[stays.id]
     assert ((other.id,), (), other.id, 0.0) == (
         left.contested_with, left.supersedes, left.judgement.evidence, left.decay_rate,
@@ -124,15 +125,15 @@ async def test_an_older_database_is_cleaned_of_what_was_purged_before(folder):
     assert ("", "", True) == (
         found[ended.id].superseded_by, found[ended.id].judgement.evidence, found[ended.id].supersede_time == NOW,
     )  # fmt: skip
-    assert {named, "m" * 26} == {row.id for row in await store.entities(stays.owner)}
+    assert {named, "m" * 26} == {row.id for row in await store.people.entities(stays.owner)}
     copy = "memory.duckdb.before-schema-4"
-    assert {copy} == {place.partition(":")[0] for place in await store.traces(gone)}  # nothing but in the copy
-    assert f"{copy}:memories.content" in await store.traces("it was replaced")
-    assert PURGE in await store.marks()
+    assert {copy} == {place.partition(":")[0] for place in await traces_in(store, gone)}  # nothing but in the copy
+    assert f"{copy}:memories.content" in await traces_in(store, "it was replaced")
+    assert PURGE in await store.work.marks()
     (folder / copy).write_bytes(b"no database")
-    assert [f"{copy}:unreadable"] == await store.traces(gone)
+    assert [f"{copy}:unreadable"] == await traces_in(store, gone)
     (folder / copy).unlink()
-    assert not await store.traces(gone)
+    assert not await traces_in(store, gone)
     await store.close()
 
 
@@ -174,10 +175,10 @@ def test_verify_tells_a_purged_id_from_one_that_is_there_and_one_that_never_was(
 async def test_a_recall_that_is_written_down_after_the_purge_leaves_no_id(folder):
     store = open_duckdb(folder)
     gone = entry("herons everywhere")
-    await store.commit(ChangeSet(inserts=(gone,)))
-    await store.commit(ChangeSet(purges=(gone.memory,)))
-    await store.note_recalls({gone.memory.owner: {gone.memory.id: (NOW, 1, NOW)}})
-    assert not await store.traces(gone.memory.id)
+    await store.commits.write(ChangeSet(inserts=(gone,)))
+    await store.commits.write(ChangeSet(purges=(gone.memory,)))
+    await store.memories.note_recalls({gone.memory.owner: {gone.memory.id: (NOW, 1, NOW)}})
+    assert not await traces_in(store, gone.memory.id)
     await store.close()
 
 
@@ -193,7 +194,7 @@ async def test_a_rival_that_was_deleted_before_forgets_the_purged_one_too(folder
         kept, gone = ids[first], ids[1 - first]
         await memory.delete(kept)
         await memory.delete(gone, purge=True)
-        assert not await store.traces(gone)
+        assert not await traces_in(store, gone)
         gc.collect()
         assert not [text for text in _held_by(ports) if gone in text]
         assert "" == (await memory.restore(kept)).superseded_by
@@ -209,12 +210,12 @@ async def test_a_name_is_kept_while_a_memory_shows_another_to_be_them(kind, fold
         alone = memory("about g", mentions=(replace(mention, entity_id=named, same_as=""),))
         both = memory("g is h", mentions=(mention,))
         rows = (Entity(named, owner, NOW, Trust.HOST, name="Sarah"),)
-        await store.commit(ChangeSet(inserts=(Entry(alone), Entry(both)), entities=rows))
+        await store.commits.write(ChangeSet(inserts=(Entry(alone), Entry(both)), entities=rows))
         local = Local(ports, lambda: NOW, user_id="alice")
         await local.delete(alone.id, purge=True)
-        assert [named] == [row.id for row in await store.entities(owner)]
+        assert [named] == [row.id for row in await store.people.entities(owner)]
         await local.delete(both.id, purge=True)
-        assert [] == await store.entities(owner)
+        assert [] == await store.people.entities(owner)
 
 
 def test_the_audit_log_calls_purged_what_was_purged_and_not_its_neighbour(folder):
@@ -298,7 +299,7 @@ async def test_what_was_restored_after_its_end_names_nobody_who_replaced_it():
         back = await memory.restore(old.id)
         assert ("expired", frozenset()) == (back.state.value, back.links)
         await memory.delete(new.id, purge=True)
-        assert [] == await ports.store.traces(new.id)
+        assert [] == await traces_in(ports.store, new.id)
 
 
 async def test_a_purge_of_very_many_builds_the_index_anew():
@@ -307,8 +308,8 @@ async def test_a_purge_of_very_many_builds_the_index_anew():
         for n in range(4):
             await memory.add_batch([Draft(content=f"zanzibarite number {n} {m} about X{n}{m}") for m in range(100)])
         await memory.add("an ordinary fact")
-        gone = [entry.memory for entry in ports.store._entries.values() if "zanzibarite" in entry.memory.content]
-        await ports.store.commit(ChangeSet(purges=tuple(gone)))
+        gone = [entry.memory for entry in ports.store._state.entries.values() if "zanzibarite" in entry.memory.content]
+        await ports.store.commits.write(ChangeSet(purges=tuple(gone)))
         gc.collect()
         assert not [text for text in _held_by(ports) if "zanzibarit" in text]
         assert ["an ordinary fact"] == [hit.memory.content for hit in (await memory.search("ordinary fact")).hits]

@@ -73,7 +73,7 @@ async def test_calls_that_wait_for_the_first_count_of_a_day_share_it_and_use_up_
 async def test_what_was_written_before_the_start_is_not_given_back_by_a_purge():
     async with ports_over(ram_store()) as ports:
         written = entry(memory("text", grant_id="g1", create_time=NOW))
-        await ports.store.commit(ChangeSet(inserts=(written,)))
+        await ports.store.commits.write(ChangeSet(inserts=(written,)))
         grants = Grants(ports.store, [], [], lambda: 0.0, os.urandom, today=NOW.date())
-        await ports.store.commit(ChangeSet(purges=(written.memory,)))
+        await ports.store.commits.write(ChangeSet(purges=(written.memory,)))
         assert 1 == (await grants.usage("g1", NOW)).writes_today

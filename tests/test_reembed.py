@@ -18,6 +18,8 @@ from memoryd.index.vectors import Vectors
 from memoryd.model.change import ChangeSet, Embedding, Entry
 from memoryd.model.results import Leg
 from memoryd.model.scope import Owner
+from memoryd.store.memories import MemorySelector, owner_place
+from tests import builders
 from tests.builders import ALICE, BOB, NOW, HashEncoder, Local, entry, memory, open_duckdb, ports_over, ram_store
 from tests.index_helpers import OWNER, ask, question, read_whole
 from tests.shared_store import StoreView
@@ -70,7 +72,7 @@ async def with_model(store, encoder, clock, *, close=False):
 
 
 async def vectors_of(store, owner):
-    found = [await store.entry(memory) for memory, _ in store.read_owner(owner, read_whole)]
+    found = [await builders.stored(store, memory) for memory, _ in store.commits.memories.snapshot(owner, read_whole)]
     return {one.memory.content: (one.fingerprint, one.vector) for one in found}
 
 
@@ -79,7 +81,7 @@ async def test_a_pass_gives_every_memory_of_every_owner_and_state_a_new_vector(s
     made = [entry(f"statement {n} of tea", scope=scopes[n % 2]) for n in range(40)]
     gone = entry("deleted", delete_time=NOW, purge_time=NOW)
     for owned in (made[::2], made[1::2], [gone]):
-        await store.commit(ChangeSet(inserts=tuple(owned)))
+        await store.commits.write(ChangeSet(inserts=tuple(owned)))
     async with with_model(store, OtherEncoder(), clock, close=True) as (_, _, passed, told):
         known = await passed()
         assert (0, 41, 0, False, "") == tuple(getattr(known, name) for name in type(known).__slots__)
@@ -92,11 +94,11 @@ async def test_a_pass_gives_every_memory_of_every_owner_and_state_a_new_vector(s
                 assert "other-40" == fingerprint
                 assert np.allclose(OtherEncoder().encode([text], query=False)[0], vector, atol=1e-6)
         assert 0 == (await passed()).embedded_count
-        assert (await store.entry(gone.memory)).vector.shape == (40,)
+        assert (await builders.stored(store, gone.memory)).vector.shape == (40,)
 
 
 async def test_until_its_turn_has_come_a_memory_is_found_by_its_words_and_its_old_vector_by_nothing(store, clock):
-    await store.commit(ChangeSet(inserts=tuple(entry(f"tea and {word}") for word in ("milk", "rum", "mint"))))
+    await store.commits.write(ChangeSet(inserts=tuple(entry(f"tea and {word}") for word in ("milk", "rum", "mint"))))
     async with with_model(store, OtherEncoder(), clock, close=True) as (_, alice, passed, _):
         before = await alice.search("tea")
         assert 3 == len(before.hits)
@@ -131,7 +133,7 @@ async def test_the_first_model_comes_back_and_no_memory_is_without_a_vector(stor
 async def test_what_is_purged_deleted_and_restored_meanwhile_stays_so(store, clock, monkeypatch):
     monkeypatch.setattr(reembed, "PAGE", 4)
     made = [entry(f"statement number {n}") for n in range(12)]
-    await store.commit(ChangeSet(inserts=tuple(made)))
+    await store.commits.write(ChangeSet(inserts=tuple(made)))
 
     class Meddled(OtherEncoder):
         def encode(self, texts, *, query):
@@ -154,7 +156,7 @@ async def test_what_is_purged_deleted_and_restored_meanwhile_stays_so(store, clo
 
 
 async def test_a_text_that_cannot_be_embedded_is_counted_and_holds_nobody_up(store, clock):
-    await store.commit(ChangeSet(inserts=tuple(entry(f"statement {n}") for n in range(6))))
+    await store.commits.write(ChangeSet(inserts=tuple(entry(f"statement {n}") for n in range(6))))
     encoder = OtherEncoder(cannot="statement 3")
     async with with_model(store, encoder, clock, close=True) as (_, _, passed, _):
         known = await passed()
@@ -166,7 +168,7 @@ async def test_a_text_that_cannot_be_embedded_is_counted_and_holds_nobody_up(sto
 
 async def test_a_model_that_is_down_is_waited_for_and_the_reason_is_told(store, clock, monkeypatch):
     monkeypatch.setattr(reembed, "FIRST_PAUSE_S", 0.05)
-    await store.commit(ChangeSet(inserts=tuple(entry(f"statement {n}") for n in range(3))))
+    await store.commits.write(ChangeSet(inserts=tuple(entry(f"statement {n}") for n in range(3))))
     async with with_model(store, OtherEncoder(down=2), clock, close=True) as (_, _, passed, told):
         assert 0 == (await passed()).pending_count
         assert ["reembedding", "reembedding_paused", "reembedding_paused", "reembedded"] == [one for one, _ in told]
@@ -175,10 +177,10 @@ async def test_a_model_that_is_down_is_waited_for_and_the_reason_is_told(store, 
 
 async def test_a_fault_of_our_own_and_one_of_the_store_are_told_and_the_pass_goes_on(store, clock, monkeypatch):
     monkeypatch.setattr(reembed, "FIRST_PAUSE_S", 0.05)
-    await store.commit(ChangeSet(inserts=(entry("statement"),)))
+    await store.commits.write(ChangeSet(inserts=(entry("statement"),)))
     async with with_model(store, OtherEncoder(), clock, close=True) as (_, _, passed, told):
         faults = [ZeroDivisionError(), Unavailable("the store has a fault")]
-        read, wrong = store.unembedded, store.info
+        read, wrong = store.memories.scan, store.info
 
         async def failing(*args, **more):
             if faults:
@@ -189,7 +191,7 @@ async def test_a_fault_of_our_own_and_one_of_the_store_are_told_and_the_pass_goe
             monkeypatch.setattr(store, "info", wrong)
             raise Unavailable("the store has a fault")
 
-        monkeypatch.setattr(store, "unembedded", failing)
+        monkeypatch.setattr(store.memories, "scan", failing)
         monkeypatch.setattr(store, "info", no_info)
         known = await passed()
         assert (0, 1, "") == (known.pending_count, known.embedded_count, known.fault)
@@ -199,7 +201,7 @@ async def test_a_fault_of_our_own_and_one_of_the_store_are_told_and_the_pass_goe
 
 async def test_an_outage_beside_a_refused_text_leaves_no_other_memory_without_a_vector(store, clock, monkeypatch):
     monkeypatch.setattr(reembed, "FIRST_PAUSE_S", 0.02)
-    await store.commit(ChangeSet(inserts=tuple(entry(f"statement {n}") for n in range(200))))
+    await store.commits.write(ChangeSet(inserts=tuple(entry(f"statement {n}") for n in range(200))))
 
     class Flaky(OtherEncoder):
         calls = 0
@@ -228,7 +230,7 @@ def test_among_memories_with_new_vectors_one_that_waits_stands_by_its_words():
 
 
 async def test_asking_again_while_a_pass_is_under_way_counts_one_pass(store, clock):
-    await store.commit(ChangeSet(inserts=tuple(entry(f"statement {n}") for n in range(5))))
+    await store.commits.write(ChangeSet(inserts=tuple(entry(f"statement {n}") for n in range(5))))
     async with with_model(store, OtherEncoder(), clock, close=True) as (ports, _, passed, told):
         documents = ports.embedder.documents
 
@@ -244,7 +246,7 @@ async def test_asking_again_while_a_pass_is_under_way_counts_one_pass(store, clo
 
 async def test_a_pause_ends_when_a_pass_is_asked_for(store, clock, monkeypatch):
     monkeypatch.setattr(reembed, "FIRST_PAUSE_S", 60.0)
-    await store.commit(ChangeSet(inserts=(entry("statement"),)))
+    await store.commits.write(ChangeSet(inserts=(entry("statement"),)))
     async with with_model(store, OtherEncoder(down=1), clock, close=True) as (_, _, passed, _):
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.3):
@@ -254,7 +256,7 @@ async def test_a_pause_ends_when_a_pass_is_asked_for(store, clock, monkeypatch):
 
 async def test_what_was_deleted_or_changed_before_its_turn_leaves_no_gap_in_what_is_told(store, clock):
     made = [entry(f"tea {n}") for n in range(20)]
-    await store.commit(ChangeSet(inserts=tuple(made)))
+    await store.commits.write(ChangeSet(inserts=tuple(made)))
     async with with_model(store, OtherEncoder(), clock, close=True) as (_, alice, passed, _):
         await alice.search("tea")
         for one in made[:11]:
@@ -267,7 +269,7 @@ async def test_what_was_deleted_or_changed_before_its_turn_leaves_no_gap_in_what
 
 
 async def test_another_daemon_before_the_same_store_learns_of_new_vectors(store, clock):
-    await store.commit(ChangeSet(inserts=tuple(entry(f"tea {n}") for n in range(5))))
+    await store.commits.write(ChangeSet(inserts=tuple(entry(f"tea {n}") for n in range(5))))
     async with (
         with_model(StoreView(store), OtherEncoder(), clock) as (_, _, passed, _),
         with_model(StoreView(store), OtherEncoder(), clock) as (_, other, _, _),
@@ -283,15 +285,16 @@ async def test_another_daemon_before_the_same_store_learns_of_new_vectors(store,
 async def test_a_compaction_meanwhile_loses_no_vector(folder, clock, monkeypatch):
     monkeypatch.setattr(reembed, "PAGE", 8)
     store = open_duckdb(folder)
-    await store.commit(ChangeSet(inserts=tuple(entry(f"statement {n}") for n in range(200))))
+    await store.commits.write(ChangeSet(inserts=tuple(entry(f"statement {n}") for n in range(200))))
     async with with_model(store, OtherEncoder(), clock) as (_, _, passed, _):
-        await store.commit(ChangeSet(embeddings=(embedding_of(next(iter(await store.unembedded("", limit=1)))),)))
+        (first,) = await store.memories.scan(MemorySelector(not_fingerprint=""), limit=1)
+        await store.commits.write(ChangeSet(embeddings=(embedding_of(first),)))
         going = asyncio.ensure_future(passed())
         for _ in range(3):
             with suppress(Unavailable):  # the first vector of 40 adds a column
-                await store.compact()
+                await store.files.compact()
         await going
-        await store.compact()
+        await store.files.compact()
     await store.close()
     store = open_duckdb(folder)
     assert {"other-40": 200} == dict((await store.info()).fingerprints)
@@ -308,10 +311,12 @@ def embedding_of(known):
 
 async def test_a_vector_of_a_memory_that_is_gone_changes_nothing_and_pages_go_by_id(store):
     made = sorted((entry(f"statement {n}") for n in range(7)), key=lambda one: one.memory.id)
-    await store.commit(ChangeSet(inserts=tuple(made)))
-    await store.commit(ChangeSet(embeddings=(embedding_of(memory("never stored")), embedding_of(made[2].memory))))
-    first = await store.unembedded("other-40", limit=4)
-    rest = await store.unembedded("other-40", limit=4, after=first[-1].id)
+    await store.commits.write(ChangeSet(inserts=tuple(made)))
+    await store.commits.write(
+        ChangeSet(embeddings=(embedding_of(memory("never stored")), embedding_of(made[2].memory))),
+    )
+    first = await store.memories.scan(MemorySelector(not_fingerprint="other-40"), limit=4)
+    rest = await store.memories.scan(MemorySelector(not_fingerprint="other-40"), limit=4, after=owner_place(first[-1]))
     assert [one.memory.id for n, one in enumerate(made) if n != 2] == [found.id for found in (*first, *rest)]
     assert {"hash-of-words-32": 6, "other-40": 1} == dict((await store.info()).fingerprints)
     await store.close()

@@ -17,7 +17,7 @@ from memoryd.model.caller import Caller
 from memoryd.model.memory import Draft, Source
 from memoryd.model.query import Filter
 from memoryd.model.scope import Owner, Scope
-from tests.builders import ALICE, Local, open_duckdb, ports_over, ram_store
+from tests.builders import ALICE, Local, open_duckdb, ports_over, ram_store, traces_in
 
 OWNER = Owner("default", ALICE)
 DIGESTS = Filter(kinds=frozenset({Kind.REFLECTION}))
@@ -138,7 +138,7 @@ async def test_a_digest_goes_with_what_it_cites(ports, clock, way, superseded):
         await reflect(ports, [OWNER], now=clock())
     await WAYS[way](memory, ids["My sister Ana is a nurse"])
     assert superseded == bool(await digests(memory))
-    assert not await ports.store.traces("Ana is a nurse") or way in {"delete", "by a filter"}
+    assert not await traces_in(ports.store, "Ana is a nurse") or way in {"delete", "by a filter"}
     left = (await memory.page(filter=Filter(include_superseded=True), page_size=100)).memories
     assert not [one for one in left if "Ana" in one.content]
 

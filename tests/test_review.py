@@ -17,7 +17,7 @@ from memoryd.learning.review import approve, list_proposals, reject
 from memoryd.learning.rules import RulesExtractor
 from memoryd.model.caller import Caller
 from memoryd.model.limits import MAX_PROPOSALS
-from tests.builders import Local, open_duckdb, ports_over, ram_store
+from tests.builders import Local, open_duckdb, ports_over, ram_store, traces_in
 from tests.support import BIN, running
 
 REVIEW = Config(memory=MemoryConfig(extraction_review=True))
@@ -113,7 +113,7 @@ async def test_what_waits_goes_with_its_messages(ports, clock):
     assert ["I live in Porto", "I have two brothers"] == await waiting(ports)
     await memory.forget_user()
     assert ["I have two brothers"] == await waiting(ports)
-    assert not await ports.store.traces("Porto")
+    assert not await traces_in(ports.store, "Porto")
 
 
 async def test_of_one_user_so_many_wait(ports, clock):

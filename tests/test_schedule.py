@@ -18,7 +18,7 @@ from memoryd.domain.forgetting.collect import collect
 from memoryd.errors import Contended
 from memoryd.model.change import ChangeSet
 from memoryd.model.work import Lease
-from tests.builders import NOW, entry, open_duckdb, ports_over, ram_store
+from tests.builders import NOW, entry, located, open_duckdb, ports_over, ram_store
 from tests.shared_store import StoreView
 from tests.support import PATIENCE_S, Daemon, until
 
@@ -87,13 +87,13 @@ async def test_of_several_daemons_one_runs_a_job(kind, folder, clock):
             await runner.run("decay", trigger="schedule", ran=last)
 
         await asyncio.gather(*(run_decay(runner, None) for runner in (first, second, first)))
-        assert ([NOW], NOW) == (ran, (await store.marks())["decay"])
+        assert ([NOW], NOW) == (ran, (await store.work.marks())["decay"])
         clock.now = NOW + timedelta(seconds=1)
         await run_decay(second, None)  # who has not seen that it ran
         assert [NOW] == ran
 
         later = clock.now = NOW + timedelta(days=1)
-        await store.commit(lease_of("decay", later + timedelta(seconds=50)))
+        await store.commits.write(lease_of("decay", later + timedelta(seconds=50)))
         await run_decay(first, NOW)  # another one is at it …
         assert [NOW] == ran
         clock.now = later + timedelta(seconds=50)
@@ -101,8 +101,8 @@ async def test_of_several_daemons_one_runs_a_job(kind, folder, clock):
         assert [NOW, later + timedelta(seconds=50)] == ran
 
         far = later + timedelta(days=9000)  # the clock of who leased it was wrong
-        await store.commit(lease_of("decay", far))
-        last = (await store.marks())["decay"]
+        await store.commits.write(lease_of("decay", far))
+        last = (await store.work.marks())["decay"]
         clock.now = later + timedelta(hours=1)
         await run_decay(first, last)
         assert 3 == len(ran)
@@ -115,27 +115,27 @@ def lease_of(name, until):
 async def test_a_job_runs_without_a_lease_where_the_disk_has_no_room_for_one(folder):
     async with ports_over(open_duckdb(folder, min_free_bytes=64 << 20)) as ports:
         gone = entry("long gone", delete_time=NOW - timedelta(days=40), purge_time=NOW - timedelta(days=10))
-        await ports.store.commit(ChangeSet(inserts=(gone,)))
+        await ports.store.commits.write(ChangeSet(inserts=(gone,)))
         writer, reserve = ports.store._writer, folder / "memory.duckdb.reserve"
         writer._free_bytes = lambda: 0 if reserve.exists() else 4 << 20
         assert await jobs.lease("gc", "run", ports, NOW, ran=None)
-        assert {} == await ports.store.leases()
+        assert {} == await ports.store.work.leases()
         assert 1 == (await collect(ports, now=NOW)).deleted_count
-        assert await ports.store.locate(gone.memory.id) is None
+        assert await located(ports.store, gone.memory.id) is None
 
 
 async def test_a_mark_counts_only_for_what_was_seen(folder):
     for store in (ram_store(), open_duckdb(folder)):
-        await store.commit(ChangeSet(marks={"gc": NOW}))
+        await store.commits.write(ChangeSet(marks={"gc": NOW}))
         for wrong in ({"gc": None}, {"gc": NOW, "decay": NOW}):
             with pytest.raises(Contended):
-                await store.commit(ChangeSet(marks={"gc": NOW + timedelta(days=1)}, marks_before=wrong))
-        assert (NOW, None) == ((await store.marks())["gc"], (await store.marks()).get("decay"))
+                await store.commits.write(ChangeSet(marks={"gc": NOW + timedelta(days=1)}, marks_before=wrong))
+        assert (NOW, None) == ((await store.work.marks())["gc"], (await store.work.marks()).get("decay"))
         now = NOW + timedelta(days=1)
         right = ChangeSet(marks={"gc": now}, marks_before={"gc": NOW, "decay": None})
-        twice = await asyncio.gather(store.commit(right), store.commit(right), return_exceptions=True)
+        twice = await asyncio.gather(store.commits.write(right), store.commits.write(right), return_exceptions=True)
         assert [type(None), Contended] == [type(result) for result in twice]
-        assert now == (await store.marks())["gc"]
+        assert now == (await store.work.marks())["gc"]
         await store.close()
 
 

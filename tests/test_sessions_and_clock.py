@@ -92,16 +92,16 @@ async def test_many_idle_sessions_end_in_one_look_and_a_fault_of_one_keeps_no_ot
         for n in range(250):
             await memory.append(f"t{n}", HELLO, session_id="s")
         clock.now += timedelta(minutes=31)
-        commit, told = ports.store.commit, []
+        commit, told = ports.store.commits.write, []
 
         async def failing(*changes):
             if any(thread.id == "t7" for one in changes for thread in one.conversation.threads):
                 raise Unavailable("the disk is full")
             await commit(*changes)
 
-        ports.store.commit = failing
+        ports.store.commits.write = failing
         assert 249 == await end_idle_sessions(ports, told.append, now=clock.now)
         assert ["Unavailable"] == list(dict.fromkeys(told))
-        ports.store.commit = commit
+        ports.store.commits.write = commit
         assert 1 == await end_idle_sessions(ports, no_fault, now=clock.now)
         assert not (await memory.sessions(states=[SessionState.OPEN])).sessions

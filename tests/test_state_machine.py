@@ -20,6 +20,7 @@ from memoryd.domain.forgetting.collect import collect
 from memoryd.domain.writing.reembed import Reembedder
 from memoryd.embedding.scheduler import ScheduledEmbedder
 from memoryd.model.commits import Head
+from memoryd.store.memories import MemorySelector
 from memoryd.store.recent import RecentChanges
 from tests.builders import NOW, HashEncoder, Local, open_duckdb, ram_store
 
@@ -162,7 +163,7 @@ class Life(RuleBasedStateMachine):
     async def _embed_pages(self, ports, pages):
         reembedder = Reembedder(ports, lambda: self.now, lambda *_: None)
         for _ in range(pages):
-            page = await ports.store.unembedded(self.encoder.fingerprint, limit=3)
+            page = await ports.store.memories.scan(MemorySelector(not_fingerprint=self.encoder.fingerprint), limit=3)
             if page:
                 purges = {memory.owner: await reembedder._purge_seq(memory.owner) for memory in page}
                 await reembedder._write(await reembedder._embedded(page), purges)
@@ -171,7 +172,7 @@ class Life(RuleBasedStateMachine):
     def vectors_agree(self):
         infos = [self.loop.run_until_complete(ports.store.info()) for ports in self.ports.values()]
         assert dict(infos[0].fingerprints) == dict(infos[1].fingerprints)
-        for entry in self.ports["ram"].store._entries.values():
+        for entry in self.ports["ram"].store._state.entries.values():
             made = {HashEncoder.fingerprint: HashEncoder(), OtherEncoder.fingerprint: OtherEncoder()}[entry.fingerprint]
             assert np.allclose(made.encode([entry.memory.content], query=False)[0], entry.vector, atol=1e-6)
 
@@ -185,13 +186,14 @@ class Life(RuleBasedStateMachine):
         for grant_id in ("g1", "g2"):
             for day in (self.now.date(), NOW.date()):
                 scanned, counted = (
-                    self.loop.run_until_complete(ports.store.usage(grant_id, day)) for ports in self.ports.values()
+                    self.loop.run_until_complete(ports.store.grants.usage(grant_id, day))
+                    for ports in self.ports.values()
                 )
                 assert scanned == counted
 
     @invariant()
     def nothing_names_what_is_purged(self):
-        memories = {entry.memory.id: entry.memory for entry in self.ports["ram"].store._entries.values()}
+        memories = {entry.memory.id: entry.memory for entry in self.ports["ram"].store._state.entries.values()}
         for memory in memories.values():
             evidence = {memory.judgement.evidence} if memory.judgement is not None else set()
             links = {*memory.contested_with, *memory.supersedes, memory.superseded_by, *evidence} - {""}

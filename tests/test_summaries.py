@@ -15,6 +15,7 @@ from memoryd.learning.summaries import Summaries
 from memoryd.learning.summary import extract_of, sum_up
 from memoryd.model.caller import Caller
 from memoryd.model.scope import Owner, Scope
+from memoryd.store.conversations import ThreadSelector
 from tests.builders import Local, open_duckdb, ports_over, ram_store
 from tests.llm_endpoint import model_at
 from tests.support import running, until
@@ -125,7 +126,7 @@ async def test_threads_that_cannot_be_summed_up_keep_no_other_from_it_and_are_tr
         await summaries.find()
         await summaries.step()
     assert (await memory.summary("t")).summary
-    again = await ports.store.unsummarised_threads(limit=9)
+    again = await ports.store.conversations.scan_threads(ThreadSelector(is_unsummarised=True), limit=9)
     assert 9 > len(again) > 0
     for _, thread in again[:2]:
         summaries._note(thread)
@@ -286,7 +287,7 @@ async def test_what_is_erased_while_a_summary_is_written_keeps_it_from_being_sto
     await memory.append("t", MessageDraft(content="My sister Zelda waters the garden"))
     await talk(memory)
     await memory.compact_thread("t")
-    thread = await ports.store.thread(Owner("default", Scope(user_id="alice")), "t")
+    thread = await ports.store.conversations.thread(Owner("default", Scope(user_id="alice")), "t")
 
     async def happens():
         if way == "thread":

@@ -223,7 +223,7 @@ async def test_summaries_and_working_memories_count_to_the_bytes_of_a_grant_and_
             host = Local(ports, clock, user_id="alice")
 
             async def used(ports=ports) -> int:
-                return (await ports.store.usage("g", clock().date())).stored_bytes
+                return (await ports.store.grants.usage("g", clock().date())).stored_bytes
 
             await memory.append("t", MessageDraft(content="hello"))
             said = await used()
@@ -268,4 +268,4 @@ async def test_bytes_of_a_grant_are_right_however_writes_and_erasing_mix(folder,
         for _ in range(8):
             await asyncio.gather(*(write(n) for n in range(4)), *(memory.forget_user() for _ in range(3)))
         left = (await memory.working_memory()).text
-        assert len(left) == (await ports.store.usage("g", clock().date())).stored_bytes
+        assert len(left) == (await ports.store.grants.usage("g", clock().date())).stored_bytes

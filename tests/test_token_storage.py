@@ -16,7 +16,7 @@ from memoryd.model.change import ChangeSet, Embedding
 from memoryd.model.embedding import TOKEN_DIMENSIONS, TOKEN_SCALE, Embedded
 from memoryd.model.message_draft import MessageDraft
 from memoryd.model.scope import Owner
-from tests.builders import ALICE, HashEncoder, Local, entry, open_duckdb, ports_over, ram_store
+from tests.builders import ALICE, HashEncoder, Local, entry, open_duckdb, ports_over, ram_store, stored
 
 OWNER = Owner("default", ALICE)
 
@@ -46,7 +46,7 @@ def loaded(store, **more):
         wanted = VectorsWanted(32, HashEncoder.fingerprint, tokens=more.get("with_tokens", True))
         return ScopeIndex(snapshot.read(wanted), dimensions=32, fingerprint=HashEncoder.fingerprint, **more)
 
-    return store.read_owner(OWNER, build)
+    return store.commits.memories.snapshot(OWNER, build)
 
 
 @pytest.mark.parametrize("kind", ["ram", "duckdb"])
@@ -54,16 +54,16 @@ async def test_tokens_come_back_with_their_memory_and_change_with_its_vector(kin
     store = ram_store() if kind == "ram" else open_duckdb(folder)
     made = replace(entry("tea"), tokens=b"\x00\x7f\x80\xff" * 32)
     bare = entry("rum")
-    await store.commit(ChangeSet(inserts=(made, bare)))
-    assert made.tokens == (await store.entry(made.memory)).tokens
-    assert b"" == (await store.entry(bare.memory)).tokens
+    await store.commits.write(ChangeSet(inserts=(made, bare)))
+    assert made.tokens == (await stored(store, made.memory)).tokens
+    assert b"" == (await stored(store, bare.memory)).tokens
     assert [made.tokens, b""] == [loaded(store).tokens.row(n) for n in range(2)]
     assert [b"", b""] == [loaded(store, with_tokens=False).tokens.row(n) for n in range(2)]
     new = Embedding(OWNER, made.memory.id, made.vector, made.fingerprint, b"\x01" * 128)
-    await store.commit(ChangeSet(embeddings=(new,)))
-    assert new.tokens == (await store.entry(made.memory)).tokens
-    await store.commit(ChangeSet(embeddings=(replace(new, tokens=b""),)))
-    assert b"" == (await store.entry(made.memory)).tokens
+    await store.commits.write(ChangeSet(embeddings=(new,)))
+    assert new.tokens == (await stored(store, made.memory)).tokens
+    await store.commits.write(ChangeSet(embeddings=(replace(new, tokens=b""),)))
+    assert b"" == (await stored(store, made.memory)).tokens
     await store.close()
 
 

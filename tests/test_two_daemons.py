@@ -9,6 +9,7 @@ from collections import Counter
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
+from random import Random
 
 import pytest
 
@@ -17,9 +18,11 @@ from memoryd.domain.pipeline import ATTEMPTS
 from memoryd.domain.writing.add import add
 from memoryd.errors import Contended, LimitExceeded, Unavailable
 from memoryd.identity.grants import Grants
+from memoryd.index.cache import ScopeIndexes
+from memoryd.index.scope import ScopeIndex
 from memoryd.model.caller import Caller
-from memoryd.model.change import ChangeSet, RecordedRequest, Tombstone
-from memoryd.model.commits import Head
+from memoryd.model.change import ChangeSet, Embedding, RecordedRequest, Tombstone
+from memoryd.model.commits import Applied, Head
 from memoryd.model.entity import Entity
 from memoryd.model.grant import Quota
 from memoryd.model.memory import Draft, Outcome
@@ -28,7 +31,7 @@ from memoryd.model.receipt import MemoriesReceipt, MemoryRef
 from memoryd.model.scope import Owner
 from memoryd.model.trust import Trust
 from memoryd.store.recent import RecentChanges
-from tests.builders import ALICE, BOB, NOW, Local, entry, open_duckdb, ports_over, ram_store
+from tests.builders import ALICE, BOB, NOW, HashEncoder, Local, entry, open_duckdb, ports_over, ram_store
 from tests.grants_helpers import grant
 from tests.shared_store import StoreView
 
@@ -118,12 +121,12 @@ async def test_what_one_purges_no_other_finds_or_brings_back(store, clock):
 
 async def test_an_index_that_has_missed_more_than_is_kept_is_loaded_again(clock):
     store = ram_store()
-    store._recent = RecentChanges(Head(), most_bytes=20_000)
+    store.commits.memories._recent = RecentChanges(Head(), most_bytes=20_000)
     async with daemons(store, clock) as (one, other):
         await other.add("apple")
         for n in range(30):
             await one.add(f"apple number{n} apart")
-        assert await store.changes(OWNER, 1) is None
+        assert await store.commits.memories.changes(OWNER, 1) is None
         assert 20 == len((await other.search("apple", limit=20)).hits)
         assert Outcome.REINFORCED is (await other.add("apple number29 apart")).outcome
 
@@ -163,7 +166,7 @@ class Counted:
 async def test_what_is_decided_again_is_not_prepared_again(clock):
     async with daemons(ram_store(), clock, count=1) as (alice,):
         alice.ports = replace(alice.ports, secrets=Counted())
-        commit, tries = alice.ports.store.commit, []
+        commit, tries = alice.ports.store.commits.write, []
 
         async def late(*changes):
             tries.append(changes)
@@ -171,7 +174,7 @@ async def test_what_is_decided_again_is_not_prepared_again(clock):
                 raise Contended("planted")
             await commit(*changes)
 
-        alice.ports.store.commit = late
+        alice.ports.store.commits.write = late
         await alice.add_batch([Draft(content=f"word number{n} apart") for n in range(5)], request_id="r1")
         assert (4, 5) == (len(tries), alice.ports.secrets.texts["word"])
 
@@ -218,14 +221,14 @@ async def test_an_owner_too_large_for_memory_is_looked_at_again_once_something_i
         index = await one.ports.indexes.get(OWNER)  # all of the commit: it is brought in by turns
         index.reader.forget()
         size = index.nbytes
-        loads, read = [], other.ports.store._store.read_owner
-        other.ports.store.read_owner = lambda *given: loads.append(1) or read(*given)
+        loads, read = [], other.ports.store._store.commits.memories.snapshot
+        other.ports.store.commits.memories.snapshot = lambda *given: loads.append(1) or read(*given)
         other.ports.indexes._budget = size // 2
         for _ in range(3):
             assert await other.ports.indexes.get(OWNER) is None
             await one.add(f"one more {len(loads)}")
         assert 1 == len(loads)
-        await one.ports.store.commit(ChangeSet(purges=tuple(made[:140])))
+        await one.ports.store.commits.write(ChangeSet(purges=tuple(made[:140])))
         assert await other.ports.indexes.get(OWNER) is not None
         assert 2 == len(loads)
 
@@ -237,22 +240,24 @@ async def test_an_index_that_has_missed_a_commit_keeps_nothing_that_is_purged(fo
         made = (await alice.add("heron at the lighthouse")).memory
         for n in range(9):
             await alice.acting_for(user_id=f"u{n}").add("of another")
-        await alice.ports.store.commit(ChangeSet(purges=(made,)))  # nobody asks for the index before
+        await alice.ports.store.commits.write(ChangeSet(purges=(made,)))  # nobody asks for the index before
         assert not alice.ports.indexes.holds(made.id)
 
 
 @pytest.mark.parametrize("often", [3, 100])
 async def test_a_write_decides_again_when_others_come_between_and_fails_if_they_always_do(often, store, clock):
     async with daemons(store, clock, count=1) as (alice,):
-        commit, tries = alice.ports.store.commit, []
+        commit, tries = alice.ports.store.commits.write, []
 
         async def late(*changes):
             tries.append(changes)
             if len(tries) <= often:
-                await store.commit(ChangeSet(inserts=(entry(f"of another {len(tries)}", create_time=clock.now),)))
+                await store.commits.write(
+                    ChangeSet(inserts=(entry(f"of another {len(tries)}", create_time=clock.now),)),
+                )
             await commit(*changes)
 
-        alice.ports.store.commit = late
+        alice.ports.store.commits.write = late
         if often == 3:
             made = (await alice.add("mine")).memory
             assert (clock.now + timedelta(microseconds=1), 4) == (
@@ -272,16 +277,16 @@ async def test_a_write_that_is_not_committed_leaves_no_trace(fault, clock):
         for n in range(3):
             await alice.add(f"number{n} apart")
             clock.pass_days(1)
-        commit = alice.ports.store.commit
+        commit = alice.ports.store.commits.write
 
         async def refused(*_):
             raise fault("planted")
 
-        alice.ports.store.commit = refused
+        alice.ports.store.commits.write = refused
         for _ in range(2):
             with pytest.raises(fault):
                 await alice.add_batch([Draft(content="never stored"), Draft(content="nor this one")])
-        alice.ports.store.commit = commit
+        alice.ports.store.commits.write = commit
         made = (await alice.add("stored")).memory
         assert clock.now == made.create_time
         assert ["number1 apart", "number2 apart", "stored"] == await contents(alice)
@@ -289,6 +294,74 @@ async def test_a_write_that_is_not_committed_leaves_no_trace(fault, clock):
 
 def change(text, *, scope=ALICE, create_time=NOW, **more):
     return ChangeSet(inserts=(entry(text, scope=scope, create_time=create_time),), **more)
+
+
+def texts(applied):
+    return [made.memory.content for made in applied.change.inserts]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_was_missed_brings_an_index_as_far_as_each_commit_by_itself(seed):
+    dice, feed, known = Random(seed), ScopeIndexes._bring, {}
+    first, second = (ScopeIndex([], dimensions=32, fingerprint=HashEncoder.fingerprint) for _ in range(2))
+    recent, seen = RecentChanges(Head()), 0
+    for seq in range(1, 60):
+        made = entry(f"number {seq} of {dice.randint(1, 5)}")
+        parts = {"inserts": (made,)} if dice.random() < 0.4 or not known else {}
+        if not parts:
+            old = known[dice.choice([*known])]
+            state = dice.choice([{"delete_time": NOW}, {"delete_time": None}, {"tags": (str(seq),)}])
+            changed = replace(old, memory=replace(old.memory, **state))
+            is_back = old.memory.delete_time is not None and changed.memory.delete_time is None
+            parts = {"updates": (changed if is_back else replace(changed, vector=None),)}
+            if dice.random() < 0.3:
+                vector = entry(f"other words {seq}").vector
+                parts = {"embeddings": (Embedding(OWNER, old.memory.id, vector, HashEncoder.fingerprint),)}
+                changed = replace(old, vector=vector)
+            made = changed
+        stone = Tombstone(OWNER, bytes([dice.randint(1, 4)]))
+        parts |= dice.choice([{"tombstones": (stone,)}, {"lift": (stone,)}])
+        known[made.memory.id] = made
+        applied = recent.add(seq, ChangeSet(**parts))
+        [*feed(first, applied)]
+        if dice.random() < 0.2:
+            [*feed(second, recent.since(OWNER, seen))]
+            seen = seq
+            for memory_id in known:
+                assert first.memory(memory_id) == second.memory(memory_id), (seq, memory_id)
+                rows = [index.row_of(memory_id) for index in (first, second)]
+                vectors = [
+                    None if row is None else index.vectors.row(row)
+                    for index, row in zip((first, second), rows, strict=True)
+                ]
+                assert repr(vectors[0]) == repr(vectors[1])
+            assert (first.tombstones, first.commit_seq) == (second.tombstones, second.commit_seq)
+
+
+def test_recent_changes_are_bounded_and_never_claim_more_than_they_know():
+    recent = RecentChanges(Head(10, NOW), most_bytes=8_000, most_heads=8)
+    assert (Applied(10, ChangeSet(), 10), Head(10, NOW)) == (recent.since(OWNER, 10), recent.heads.of(OWNER))
+    assert recent.since(OWNER, 9) is None  # before the start
+    for seq in range(11, 15):
+        recent.add(seq, change(f"{seq}"))
+    assert ["13", "14"] == texts(recent.since(OWNER, 12))
+    for seq in range(15, 40):
+        recent.add(seq, change(f"{seq}"))
+    assert recent.since(OWNER, 12) is None
+    assert ["38", "39"] == texts(recent.since(OWNER, 37))
+    recent.add(40, change("x" * 9_000))  # larger than all that is kept
+    assert (None, ()) == (recent.since(OWNER, 39), recent.since(OWNER, 40).change.inserts)
+    recent.add(41, change("small again"))
+    assert ["small again"] == texts(recent.since(OWNER, 40))
+    newest = NOW + timedelta(days=1)
+    for n in range(9):
+        recent.add(42 + n, change("of another", scope=replace(BOB, user_id=f"u{n}"), create_time=newest))
+    assert newest == recent.heads.of(OWNER).newest_create_time  # nor this
+    assert 41 <= recent.heads.of(OWNER).commit_seq <= 50  # not known exactly any more: later than it is
+    assert (None, ()) == (recent.since(OWNER, 40), recent.since(OWNER, 50).change.inserts)
+    with pytest.raises(Contended):
+        recent.heads.check([change("y", based_on=40)], set())
+    recent.heads.check([change("y", based_on=50), change("z")], set())
 
 
 def test_recent_changes_are_bounded_whatever_they_are_made_of():
@@ -306,30 +379,4 @@ def test_recent_changes_are_bounded_whatever_they_are_made_of():
     recent.add(1, replace(change("kept"), request=request))
     recent.add(2, ChangeSet(request=request))  # which is no change of the owner's state
     assert "iiii" not in repr(recent._kept)
-    assert ([1], 1) == ([one.commit_seq for one in recent.since(OWNER, 0)], recent.heads.of(OWNER).commit_seq)
-
-
-def test_recent_changes_are_bounded_and_never_claim_more_than_they_know():
-    recent = RecentChanges(Head(10, NOW), most_bytes=8_000, most_heads=8)
-    assert ([], Head(10, NOW)) == (recent.since(OWNER, 10), recent.heads.of(OWNER))
-    assert recent.since(OWNER, 9) is None  # before the start
-    for seq in range(11, 15):
-        recent.add(seq, change(f"{seq}"))
-    assert [13, 14] == [applied.commit_seq for applied in recent.since(OWNER, 12)]
-    for seq in range(15, 40):
-        recent.add(seq, change(f"{seq}"))
-    assert recent.since(OWNER, 12) is None
-    assert [38, 39] == [applied.commit_seq for applied in recent.since(OWNER, 37)]
-    recent.add(40, change("x" * 9_000))  # larger than all that is kept
-    assert (None, []) == (recent.since(OWNER, 39), recent.since(OWNER, 40))
-    recent.add(41, change("small again"))
-    assert [41] == [applied.commit_seq for applied in recent.since(OWNER, 40)]
-    newest = NOW + timedelta(days=1)
-    for n in range(9):
-        recent.add(42 + n, change("of another", scope=replace(BOB, user_id=f"u{n}"), create_time=newest))
-    assert newest == recent.heads.of(OWNER).newest_create_time  # nor this
-    assert 41 <= recent.heads.of(OWNER).commit_seq <= 50  # not known exactly any more: later than it is
-    assert (None, []) == (recent.since(OWNER, 40), recent.since(OWNER, 50))
-    with pytest.raises(Contended):
-        recent.heads.check([change("y", based_on=40)], set())
-    recent.heads.check([change("y", based_on=50), change("z")], set())
+    assert ([1], 1) == ([recent.since(OWNER, 0).commit_seq], recent.heads.of(OWNER).commit_seq)

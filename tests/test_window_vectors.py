@@ -20,7 +20,8 @@ from memoryd.index.vectors import Vectors
 from memoryd.index.window_vectors import SHARE, WindowVectors
 from memoryd.store.duckdb.migrations import MIGRATIONS, window_vectors
 from memoryd.store.duckdb.rows import entry_row
-from tests.builders import MEMORY_LIMIT, HashEncoder, Local, entry, open_duckdb, open_store, ports_over, ram_store
+from memoryd.store.memories import MemorySelector
+from tests.builders import MEMORY_LIMIT, HashEncoder, Local, entry, open_database, open_duckdb, ports_over, ram_store
 from tests.support import until
 from tests.test_long_texts import FACTS
 from tests.test_message_embedding import OtherEncoder, embedded
@@ -175,7 +176,7 @@ async def test_windows_are_stored_with_a_memory_kept_by_its_updates_and_made_ane
 
 async def test_long_memories_of_an_older_store_are_to_be_embedded_anew(folder):
     before = MIGRATIONS[: MIGRATIONS.index(window_vectors)]
-    older = open_store(folder / "memory.duckdb", memory_limit_bytes=MEMORY_LIMIT, migrations=before)
+    older = open_database(folder / "memory.duckdb", memory_limit_bytes=MEMORY_LIMIT, migrations=before)
     known = {found[0] for found in older.connection.execute("DESCRIBE memories").fetchall()}
     long, short = entry(LONG), entry("short")
     for one in (long, short):
@@ -184,7 +185,9 @@ async def test_long_memories_of_an_older_store_are_to_be_embedded_anew(folder):
         older.connection.execute(sql, [*row.values()])
     older.close()
     store = open_duckdb(folder)
-    assert [long.memory.id] == [one.id for one in await store.unembedded(HashEncoder.fingerprint, limit=9)]
+    assert [long.memory.id] == [
+        one.id for one in await store.memories.scan(MemorySelector(not_fingerprint=HashEncoder.fingerprint), limit=9)
+    ]
     await store.close()
 
 
@@ -322,7 +325,7 @@ async def test_windows_that_come_while_the_database_is_compacted_are_kept_with_t
         await local.append("t", [MessageDraft(content=f"{LONG} {n}") for n in range(3)])
         embedder = MessageEmbedder(ports, clock, print)
         await embedded(embedder)
-        compactor, copied = ports.store._compactor, []
+        compactor, copied = ports.store.files._compactor, []
         read = compactor._readers.read
 
         async def read_and_embed(call, *args):
@@ -332,7 +335,7 @@ async def test_windows_that_come_while_the_database_is_compacted_are_kept_with_t
             return found
 
         monkeypatch.setattr(compactor._readers, "read", read_and_embed)
-        await ports.store.compact()
+        await ports.store.files.compact()
         assert [True] == copied  # at the first try
     with duckdb.connect(str(folder / "memory.duckdb"), read_only=True) as con:
         rows = con.execute("SELECT id, count(*), count(window_vectors) FROM message_vectors GROUP BY id").fetchall()

@@ -224,9 +224,7 @@ def _rest(config: Config, faults: _Faults) -> None:
 
 def _database(args: argparse.Namespace, config: Config, places: Places) -> str:
     """Open the database and read all of it; return what it is like, in words."""
-    import duckdb
-
-    from memoryd.store.duckdb import StoreInUse, open_store, read_everything, unreadable
+    from memoryd.store.opening import StoreInUse, StoreOptions, check_store
 
     repairs = args.adopt or args.accept_loss is not None
     if not places.database.exists() and not repairs:
@@ -234,9 +232,8 @@ def _database(args: argparse.Namespace, config: Config, places: Places) -> str:
         if not [path for path in beside if not path.name.endswith(".lock")]:
             return f"{places.database} will be made at the first start"
     try:
-        opened = open_store(
-            places.database,
-            memory_limit_bytes=config.store.memory_limit_bytes,
+        seq = check_store(
+            StoreOptions(places.database, config.store.memory_limit_bytes),
             random_bytes=secrets.token_bytes,
             adopt=args.adopt,
             accept_loss=args.accept_loss,
@@ -245,12 +242,4 @@ def _database(args: argparse.Namespace, config: Config, places: Places) -> str:
         if repairs:
             raise
         return f"{places.database} is in use by a running memoryd, so it was not looked at"
-    try:
-        read_everything(opened.connection)
-    except duckdb.Error as error:
-        raise unreadable(places.database, error) from None
-    finally:
-        seq = opened.commit_seq
-        with contextlib.suppress(duckdb.Error):  # a damaged one cannot be folded in
-            opened.close()
     return f"{places.database}: whole, up to transaction {seq}"

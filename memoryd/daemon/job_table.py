@@ -156,7 +156,7 @@ class JobTable:
         """Write the weekly digests."""
         if not self._learners.writes:
             return {"owners": 0, "reflections": 0}
-        owners = await self._ports.store.owners_since(progress.now - timedelta(days=DAYS), least=LEAST_NEW)
+        owners = await self._ports.store.owners.active_since(progress.now - timedelta(days=DAYS), least=LEAST_NEW)
         progress.total_count = len(owners)
         counts: Counter[str] = Counter(owners=0, reflections=0)
         for owner in owners:

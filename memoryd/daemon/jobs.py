@@ -71,17 +71,19 @@ async def look_at_clock(ports: Ports, now: datetime, noted: datetime | None = No
     """Write the time down now and then, if it is believed: the next start compares the clock with it."""
     believed = ports.clock is not None and ports.clock.look(now)
     if believed and (noted is None or abs(now - noted) >= CLOCK_NOTED):
-        await ports.store.commit(ChangeSet(marks={CLOCK_SEEN: now}))
+        await ports.store.commits.write(ChangeSet(marks={CLOCK_SEEN: now}))
 
 
 async def lease(name: str, holder: str, ports: Ports, now: datetime, *, ran: datetime | None) -> bool:
     """Take a job that ran last at a time (None: never); False if somebody else runs it, or has run it since."""
-    held = (await ports.store.leases()).get(name)
+    held = (await ports.store.work.leases()).get(name)
     if held is not None and now < held.until <= now + 2 * LEASE:  # later ones come from a clock that was wrong
         return False
     taken = Lease(name, holder, now + LEASE)
     try:
-        await ports.store.commit(ChangeSet(leases=(taken,), leases_before={name: held}, marks_before={name: ran}))
+        await ports.store.commits.write(
+            ChangeSet(leases=(taken,), leases_before={name: held}, marks_before={name: ran}),
+        )
     except Contended:
         return False
     except Unavailable:
@@ -115,7 +117,7 @@ class Jobs:
     async def look(self) -> list[Run]:
         """Run what is due now, in order; return the runs."""
         ports, now = self._ports, self._clock()
-        ran = await ports.store.marks()
+        ran = await ports.store.work.marks()
         await look_at_clock(ports, now, ran.get(CLOCK_SEEN))
         if self._tidied is None or abs(now - self._tidied) >= LEASE:
             await self.tidy()
@@ -123,7 +125,7 @@ class Jobs:
         if not ports.is_behind(now):
             new |= misdated(ran, now)
         if new:
-            await ports.store.commit(ChangeSet(marks=new))
+            await ports.store.commits.write(ChangeSet(marks=new))
             ran |= new
         done = []
         for name in due_jobs(self._config, ran, now):
@@ -137,18 +139,20 @@ class Jobs:
         try:
             await self.tidy()
             if gc:
-                await self.run("gc", trigger="start", ran=(await self._ports.store.marks()).get("gc"))
+                await self.run("gc", trigger="start", ran=(await self._ports.store.work.marks()).get("gc"))
         except Exception as error:  # noqa: BLE001  the daemon serves all the same
             log.error("jobs_not_begun", error=type(error).__name__)  # noqa: TRY400  a trace may hold content
 
     async def tidy(self) -> None:
         """Note as lost what an earlier daemon was running when it ended."""
         self._tidied = now = self._clock()
-        leases = await self._ports.store.leases()
-        for run in await self._ports.store.runs(limit=1000):
+        leases = await self._ports.store.work.leases()
+        for run in await self._ports.store.work.runs(limit=1000):
             held = leases.get(run.job)
             if run.state is RunState.RUNNING and run.job not in self._running and (held is None or held.until <= now):
-                await self._ports.store.commit(ChangeSet(runs=(replace(run, state=RunState.LOST, end_time=now),)))
+                await self._ports.store.commits.write(
+                    ChangeSet(runs=(replace(run, state=RunState.LOST, end_time=now),)),
+                )
 
     # --- by call ---
 
@@ -173,7 +177,7 @@ class Jobs:
             if held.dry_run != dry_run:
                 raise Conflict(f"{'a dry run of ' if held.dry_run else ''}{name} runs now; wait for it", field="job")
             return self.now(held)
-        ran = (await self._ports.store.marks()).get(name)
+        ran = (await self._ports.store.work.marks()).get(name)
         begun = await self._begin(name, trigger="call", ran=ran, dry_run=dry_run)
         if begun is None:
             raise Conflict(f"{name} is leased to a run that goes on, or was killed within a minute", field="job")
@@ -192,10 +196,8 @@ class Jobs:
 
     async def find(self, run_id: str) -> Run:
         """Return a run as it is now, by its id or the beginning of it; RunNotFound."""
-        run = await self._ports.store.run(run_id)
-        if run is None and len(run_id) >= LEAST_OF_ID:
-            alike = [one for one in await self._ports.store.runs(limit=1000) if one.id.startswith(run_id)]
-            run = alike[0] if len(alike) == 1 else None
+        alike = await self._ports.store.work.runs(limit=2, prefix=run_id) if len(run_id) >= LEAST_OF_ID else []
+        run = alike[0] if len(alike) == 1 else None
         if run is None:
             raise RunNotFound(f"there is no run {run_id}; see: memoryd jobs list", field="id")
         return self.now(run)
@@ -211,12 +213,12 @@ class Jobs:
         """Return the last runs, of one job or of all."""
         if job:
             self.job(job)
-        return [self.now(run) for run in await self._ports.store.runs(job=job, limit=limit, before=before)]
+        return [self.now(run) for run in await self._ports.store.work.runs(job=job, limit=limit, before=before)]
 
     async def status(self) -> list[JobStatus]:
         """Return every job, with when it runs next and how its last run went."""
         store, now = self._ports.store, self._clock()
-        noted, counts = await store.marks(), await store.work_counts()
+        noted, counts = await store.work.marks(), await store.work.counts()
         expressions = expressions_of(self._config)
         found = []
         for name, job in self._jobs.items():
@@ -262,7 +264,7 @@ class Jobs:
                 dry_run=dry_run,
             )  # fmt: skip
             with contextlib.suppress(Unavailable):  # the disk may be full, and garbage collection makes room
-                await self._ports.store.commit(ChangeSet(runs=(run,)))
+                await self._ports.store.commits.write(ChangeSet(runs=(run,)))
             progress = Progress(run.start_time, dry_run=dry_run)
             task = asyncio.create_task(self._to_its_end(run, progress))
             self._running[name] = (run, progress, task)
@@ -308,14 +310,14 @@ class Jobs:
         is_over = not done.dry_run and not tries_again and done.state is not RunState.CANCELLED
         marks = {done.job: done.start_time} if is_over else {}
         freed = (Lease(done.job, done.id, now),)
-        await self._ports.store.commit(ChangeSet(marks=marks, freed_leases=freed, runs=(done,)))
+        await self._ports.store.commits.write(ChangeSet(marks=marks, freed_leases=freed, runs=(done,)))
 
     async def _renew(self, run: Run) -> None:
         while not run.dry_run:
             await asyncio.sleep(RENEW_S)
             with contextlib.suppress(MemorydError):  # the disk may be full, or the lease has ended and is another's
                 renewed = Lease(run.job, run.id, self._clock() + LEASE)
-                await self._ports.store.commit(ChangeSet(leases=(renewed,)))
+                await self._ports.store.commits.write(ChangeSet(leases=(renewed,)))
 
 
 def _reason(error: Exception) -> str:

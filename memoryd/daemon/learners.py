@@ -123,11 +123,11 @@ class Learners:
             found.append(f"the language model is not used now: {fault}")
         if self.contradictions.fault:
             found.append(f"no model looks for contradictions: {self.contradictions.fault}")
-        counts = await self._ports.store.work_counts()
+        counts = await self._ports.store.work.counts()
         parked = sum(count for (_, state), count in counts.items() if state is WorkState.PARKED)
         if parked:
             found.append(f"{parked} threads cannot be learnt from, and are parked; see: memoryd jobs list")
-        proposals = await self._ports.store.proposal_count()
+        proposals = await self._ports.store.work.proposal_count()
         if proposals:
             found.append(f"{proposals} learnt facts wait for approval; see: memoryd review list")
         return found

@@ -41,7 +41,8 @@ from memoryd.errors import EXIT_REFUSED, StoreDamaged, Unavailable
 from memoryd.identity.socket_lease import SocketLease
 from memoryd.model.reports import Reembedding
 from memoryd.paths import Places, open_to_others
-from memoryd.store.duckdb import DuckDBStore, Opened, StoreRefused, open_store
+from memoryd.store.base import Store
+from memoryd.store.opening import StoreOptions, StoreRefused, open_store
 
 __all__ = ["EXIT_FATAL", "EXIT_OK", "serve"]
 
@@ -70,7 +71,7 @@ class _Daemon:
         self._exit = EXIT_OK
         self._loop = asyncio.get_running_loop()
         self._tasks: list[asyncio.Task[None]] = []
-        self._store: DuckDBStore | None = None
+        self._store: Store | None = None
         self._serving = False
         self._lag = LoopLag(lambda late_s: log.warning("loop_blocked", duration_s=round(late_s, 3)))
         self._faults: list[str] = []  # sockets of sandboxes that could not be opened again
@@ -78,7 +79,7 @@ class _Daemon:
     def _on_fatal(self, fault: str) -> None:
         def end() -> None:
             log.critical("database_failed", error=fault)
-            damaged = self._store is not None and self._store.ended_by_damage
+            damaged = self._store is not None and self._store.files is not None and self._store.files.ended_by_damage
             self._exit = EXIT_REFUSED if damaged else EXIT_FATAL  # a damaged file is no better after a restart
             self._stop.set()
 
@@ -94,22 +95,20 @@ class _Daemon:
         expressions_of(self._config)  # refused before anything is opened
         lease = SocketLease(self._places.socket)
         try:
-            opened, embedder = await self._open()
+            audit = self._open_audit()
             try:
-                audit = self._open_audit()
+                store, embedder = await self._open(audit)
             except BaseException:
-                opened.close()
-                embedder.close()
+                if audit is not None:
+                    audit.close()
                 raise
-            store = self._store = DuckDBStore(
-                opened, min_free_bytes=self._config.store.min_free_bytes, on_fatal=self._on_fatal, journal=audit
-            )
+            self._store = store
             try:
-                await self._serve(lease, store, opened.store_id, embedder, audit)
+                await self._serve(lease, store, embedder, audit)
             except StoreDamaged:
                 if self._serving:
                     raise
-                raise StoreRefused(store.damage) from None
+                raise StoreRefused(store.files.damage if store.files is not None else "the store is damaged") from None
             finally:
                 embedder.close()
                 await self._close(store)
@@ -120,7 +119,7 @@ class _Daemon:
         log.info("stopped", exit_code=self._exit)
         return self._exit
 
-    async def _close(self, store: DuckDBStore) -> None:
+    async def _close(self, store: Store) -> None:
         """Close the store; one that has failed already cannot fail again."""
         try:
             await store.close()
@@ -129,22 +128,24 @@ class _Daemon:
                 raise
             log.error("store_not_closed", error=type(error).__name__)  # noqa: TRY400  the first fault is the one to tell
 
-    async def _open(self) -> tuple[Opened, Embedder]:
-        """Open the database while the model is loaded: each takes about half a second."""
+    async def _open(self, audit: AuditLog | None) -> tuple[Store, Embedder]:
+        """Open the store while the model is loaded: each takes about half a second."""
         config = self._config
+        kept = config.store
         opening = asyncio.create_task(
             asyncio.to_thread(
                 open_store,
-                self._places.database,
-                memory_limit_bytes=config.store.memory_limit_bytes,
+                StoreOptions(self._places.database, kept.memory_limit_bytes, kept.min_free_bytes),
                 random_bytes=secrets.token_bytes,
+                on_fatal=self._on_fatal,
+                journal=audit,
                 tell=lambda done, total: log.info("filter_terms_written", done=done, total=total),
             )
         )
         try:
             embedder = await asyncio.to_thread(make_embedder, config)
         except BaseException:
-            (await opening).close()
+            await (await opening).close()
             raise
         try:
             return await opening, embedder
@@ -165,13 +166,11 @@ class _Daemon:
             on_fault=lambda fault: log.error("audit_not_written", error=fault, required=config.required),
         )
 
-    async def _serve(
-        self, lease: SocketLease, store: DuckDBStore, store_id: str, embedder: Embedder, audit: AuditLog | None
-    ) -> None:
-        damage = (await store.info()).damage
-        if damage:
-            raise StoreRefused(damage)
-        clock = ClockWatch(now_utc(), (await store.marks()).get(CLOCK_SEEN), uptime_s)
+    async def _serve(self, lease: SocketLease, store: Store, embedder: Embedder, audit: AuditLog | None) -> None:
+        info = await store.info()
+        if info.damage:
+            raise StoreRefused(info.damage)
+        clock = ClockWatch(now_utc(), (await store.work.marks()).get(CLOCK_SEEN), uptime_s)
         grants = await make_grants(store)
         ports = await make_ports(
             self._config, store, embedder, grants=grants, clock=clock, tokenizers=self._places.tokenizers
@@ -181,7 +180,7 @@ class _Daemon:
             ports,
             grants,
             audit,
-            store_id=store_id,
+            store_id=info.store_id,
             sandboxes=self._places.sandboxes,
             clock=now_utc,
             describe=lambda: self._describe(ports, doors, audit),
@@ -324,7 +323,7 @@ class _Daemon:
             "sandbox_count": len(doors.listeners),
             "max_loop_lag": lag,
             "unembedded_count": embedding.pending_count,
-            "message_count": (await ports.store.message_totals())[0],
+            "message_count": (await ports.store.conversations.totals())[0],
             "unembedded_message_count": await doors.message_embedder.pending(),
             "audit_path": "" if self._places.audit is None else str(self._places.audit),
         }

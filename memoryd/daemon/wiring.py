@@ -48,7 +48,6 @@ from memoryd.knowledge.secrets import SecretDetector
 from memoryd.knowledge.text_traits import forget_texts
 from memoryd.model.commits import Applied
 from memoryd.store.base import Store
-from memoryd.store.conversations import EpisodeCommits
 
 __all__ = [
     "make_embedder",
@@ -137,9 +136,9 @@ def make_reranker(config: Config) -> Reranker | None:
 
 async def make_grants(store: Store) -> Grants:
     """Return the grants that the store holds."""
-    known = await store.grants(), await store.token_keys()
+    known = await store.grants.all(), await store.grants.token_keys()
     today = now_utc().date()
-    said = await store.messages_on(today)
+    said = await store.grants.messages_on(today)
     return Grants(store, *known, time.monotonic, secrets.token_bytes, today=today, said=said)
 
 
@@ -189,22 +188,22 @@ async def make_ports(
     """
     info = await store.info()
     indexes = ScopeIndexes(
-        store,
+        store.commits.memories,
         budget_bytes=config.index.memory_bytes,
         dimensions=embedder.dimensions,
         fingerprint=embedder.fingerprint,
         on_fault=lambda fault: log.error("index_dropped", error=fault),
     )
-    store.on_commit(indexes.apply)
-    store.on_commit(lambda applied: _forget_read(embedder) if applied.change.purges else None)
+    store.commits.memories.follow(indexes.apply)
+    store.commits.memories.follow(lambda applied: _forget_read(embedder) if applied.change.purges else None)
     episodes = ScopeIndexes(
-        EpisodeCommits(store),
+        store.commits.messages,
         budget_bytes=config.conversation.index_bytes,
         dimensions=embedder.dimensions,
         fingerprint=embedder.fingerprint,
         on_fault=lambda fault: log.error("message_index_dropped", error=fault),
     )
-    store.on_episodes(episodes.apply)
+    store.commits.messages.follow(episodes.apply)
     last_threads = LastThreads()
 
     def follow_talk(applied: Applied) -> None:
@@ -215,7 +214,7 @@ async def make_ports(
         last_threads.forget()
         _forget_read(embedder)
 
-    store.on_episodes(follow_talk)
+    store.commits.messages.follow(follow_talk)
     episodes.on_fetched(follow_talk)
     episodes.on_lost(forget_talk)
     detector = SecretDetector()
@@ -243,7 +242,7 @@ async def make_ports(
         last_threads=last_threads,
         faults=Faults(lambda step, error, place: log.error("statement_not_read", step=step, error=error, place=place)),
     )
-    store.on_commit(ports.follow)
+    store.commits.memories.follow(ports.follow)
     indexes.on_fetched(ports.follow)
     indexes.on_lost(lambda: _forget_read(embedder))
     return ports

@@ -38,7 +38,7 @@ class IdempotentRequest:
         """Return what the first call did; RequestIdReused if that was another request."""
         if not self._request_id:
             return None
-        known = await self._ports.store.recorded(self._owner, self._method, self._request_id)
+        known = await self._ports.store.commits.recorded(self._owner, self._method, self._request_id)
         if known is not None and not is_payload(self._payload, known.payload_hash, self._first_form):
             raise RequestIdReused(
                 f"request_id {self._request_id} came with another request before; make a new one", field="request_id"
@@ -93,5 +93,5 @@ async def idempotent(
 
 async def memory_now(ports: Ports, visible: Visibility, memory_id: str, now: datetime) -> Memory | None:
     """Return the memory of an earlier answer as it is now; None if it was purged."""
-    found = await ports.store.find(visible, memory_id, deleted=True) if memory_id else []
+    found = await ports.store.memories.find(visible, memory_id, deleted=True) if memory_id else []
     return found[0].as_of(now) if found else None

@@ -39,6 +39,6 @@ async def released(gone: Sequence[Memory], ports: Ports) -> list[Entry]:
     return [
         Entry(without_contested(entry.memory, *ids), entry.terms)
         for owner, linked in partners.items()
-        for entry in await ports.store.entries(owner, sorted(linked))
+        for entry in await ports.store.memories.entries(owner, sorted(linked))
         if entry.memory.delete_time is None
     ]

@@ -28,9 +28,11 @@ from memoryd.domain.completion import committing, raise_if_abandoned
 from memoryd.domain.idempotency import IdempotentRequest, idempotent
 from memoryd.domain.ports import Ports
 from memoryd.errors import Conflict, Contended, LimitExceeded, NotFound
+from memoryd.knowledge.text_traits import stored_traits
 from memoryd.model.caller import Caller
 from memoryd.model.change import ChangeSet, RecordedRequest
 from memoryd.model.scope import Owner
+from memoryd.turns import in_turns
 
 __all__ = ["Decision", "Write", "answering", "carry_out", "decide_and_commit", "no_answer"]
 
@@ -162,13 +164,31 @@ async def _decide_once(
 ) -> T:
     async with ports.locks.hold(locks):
         raise_if_abandoned()
-        based_on = {owner: (await ports.store.head(owner)).commit_seq for owner in locks if isinstance(owner, Owner)}
+        based_on = {
+            owner: (await ports.store.commits.memories.head(owner)).commit_seq
+            for owner in locks
+            if isinstance(owner, Owner)
+        }
         decided = await decide()
         if decided.change is not None:
+            change = await _with_traits(decided.change)
             ports.grants.check(grant_id, now)
             with committing():
-                await ports.store.commit(*_based(decided.change, based_on))
+                await ports.store.commits.write(*_based(change, based_on))
         return await decided.answer()
+
+
+async def _with_traits(change: ChangeSet) -> ChangeSet:
+    """Return a change with what ranking reads of its texts: a store reads no language."""
+    talk = change.conversation
+    if talk is not None and talk.messages:
+        said = [one._replace(traits=stored_traits(one.message.as_memory())) async for one in in_turns(talk.messages)]
+        change = replace(change, conversation=replace(talk, messages=tuple(said)))
+    if change.inserts or change.updates:
+        inserts = [replace(one, traits=stored_traits(one.memory)) async for one in in_turns(change.inserts)]
+        updates = [replace(one, traits=stored_traits(one.memory)) async for one in in_turns(change.updates)]
+        change = replace(change, inserts=tuple(inserts), updates=tuple(updates))
+    return change
 
 
 def _based(change: ChangeSet, based_on: Mapping[Owner, int]) -> tuple[ChangeSet, ...]:

@@ -26,13 +26,15 @@ from memoryd.index.cache import ScopeIndexes
 from memoryd.index.scope import ScopeIndex
 from memoryd.model.change import ChangeSet, Entry
 from memoryd.model.commits import Applied, Recalled
-from memoryd.model.conversation import Session, Thread
+from memoryd.model.conversation import Message, Session, Thread
 from memoryd.model.grant import NO_LIMITS, Quota
 from memoryd.model.memory import Memory
 from memoryd.model.message_draft import Masker
 from memoryd.model.scope import Owner
 from memoryd.model.trust import Trust
 from memoryd.store.base import Store
+from memoryd.store.conversations import MessageSelector
+from memoryd.store.memories import MemorySelector, Order, Vectors
 
 __all__ = [
     "EmbeddingLag",
@@ -317,12 +319,29 @@ class Ports:
         begin = now if self.clock is None else self.clock.never_behind(now)
         return begin + timedelta(days=self.policy.delete_grace_days)
 
+    def copies(self) -> tuple[str, ...]:
+        """Return the files that hold an earlier state of the store."""
+        return () if self.store.files is None else tuple(self.store.files.copies())
+
+    async def entry_of(self, memory: Memory) -> Entry | None:
+        """Return a memory as it is stored now, with its vectors; None if it is gone."""
+        return next(iter(await self.store.memories.entries(memory.owner, [memory.id], Vectors.ALL)), None)
+
+    async def messages_at(self, owner: Owner, places: Collection[tuple[str, int]]) -> list[Message]:
+        """Return an owner's messages at some places (thread and seq), in their order."""
+        return await self.store.conversations.messages(MessageSelector(owner=owner, places=places))
+
+    async def naming(self, owner: Owner, entity_ids: Iterable[str]) -> list[Memory]:
+        """Return an owner's memories that name one of some entities, in every state, newest first."""
+        selector = MemorySelector(owner=owner, naming=frozenset(entity_ids))
+        return await self.store.memories.scan(selector, limit=0, order=Order.NEWEST)
+
     async def entries_of(self, memories: Sequence[Memory]) -> list[Entry]:
         """Return memories as they are stored now, with their terms; those that are gone are left out."""
         ids: dict[Owner, list[str]] = {}
         for memory in memories:
             ids.setdefault(memory.owner, []).append(memory.id)
-        return [entry for owner, known in ids.items() for entry in await self.store.entries(owner, known)]
+        return [entry for owner, known in ids.items() for entry in await self.store.memories.entries(owner, known)]
 
 
 def _ended_by(change: ChangeSet) -> set[str]:

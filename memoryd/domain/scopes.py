@@ -45,7 +45,7 @@ class Scopes:
     ) -> list[tuple[Memory, float]]:
         """Return what is most similar of scopes that are too large for memory, with the cosines."""
         fingerprint = self.ports.embedder.fingerprint
-        return await self.ports.store.nearest(visible, vector, fingerprint, wanted, now=now, limit=limit)
+        return await self.ports.store.memories.nearest(visible, vector, fingerprint, wanted, now=now, limit=limit)
 
     async def people(self, owner: Owner) -> Directory:
         """Return who is known in a scope; of one too large for memory only what was decided by hand."""
@@ -53,7 +53,7 @@ class Scopes:
         if index is not None:
             return index.people
         if owner not in self._people:
-            self._people[owner] = Directory(await self.ports.store.entities(owner))
+            self._people[owner] = Directory(await self.ports.store.people.entities(owner))
         return self._people[owner]
 
 
@@ -78,7 +78,7 @@ class EpisodeScopes(Scopes):
         The store tells threads apart; what else a filter says narrows twenty times as many.
         """
         fingerprint = self.ports.embedder.fingerprint
-        found = await self.ports.store.nearest_messages(
+        found = await self.ports.store.conversations.nearest(
             self._owners or visible.owners,
             vector,
             fingerprint,

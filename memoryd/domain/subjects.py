@@ -72,11 +72,13 @@ async def resolve_subjects_exactly(wanted: Filter, caller: Caller, ports: Ports,
                 raise _ambiguous(subject, [(people, root) for root in several], "subjects")
         literally = Filter(kinds=EVERY_KIND, subjects=(subject,), include_expired=True, include_superseded=True)
         may_be_label = not is_relation(subject)  # "my wife" may be others too than those who are labelled so
-        if not named and not (may_be_label and await ports.store.page(caller.visibility, literally, now=now, limit=1)):
+        if not named and not (
+            may_be_label and await ports.store.memories.page(caller.visibility, literally, now=now, limit=1)
+        ):
             raise unknown_name(subject, places, "subjects")
         for n, root in named:
             owner = caller.visibility.owners[n]
-            found = await ports.store.naming(owner, places[n].members(root))
+            found = await ports.naming(owner, places[n].members(root))
             check_no_guess(subject, places[n], root, found, "subjects")
         roots.update(named)
     return _with_entities(wanted, places, roots)

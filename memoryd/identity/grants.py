@@ -20,7 +20,7 @@ from memoryd.model.commits import Applied
 from memoryd.model.grant import NO_LIMITS, Grant, GrantUsage, Quota, TokenKey
 from memoryd.model.memory import Memory
 from memoryd.model.validation import check_id
-from memoryd.store.base import GrantStore
+from memoryd.store.base import Store
 
 __all__ = ["Grants"]
 
@@ -41,7 +41,7 @@ class Grants:
 
     def __init__(
         self,
-        store: GrantStore,
+        store: Store,
         grants: Iterable[Grant],
         keys: Iterable[TokenKey],
         monotonic_s: Callable[[], float],
@@ -66,7 +66,7 @@ class Grants:
         """Writes of this day that stored no memory, or none yet."""
         self._rotating = asyncio.Lock()
         self._monotonic_s = monotonic_s
-        store.on_commit(self._follow)
+        store.commits.memories.follow(self._follow)
 
     # --- looking up ---
 
@@ -95,14 +95,14 @@ class Grants:
 
     async def usage(self, grant_id: str, now: datetime) -> GrantUsage:
         """Return what came through a grant: what is stored, by whomever, and the writes of this day."""
-        stored = await self._store.usage(grant_id, self._day(now))
+        stored = await self._store.grants.usage(grant_id, self._day(now))
         return replace(stored, writes_today=stored.writes_today + self._not_stored.get(grant_id, 0))
 
     # --- changing ---
 
     async def save(self, grant: Grant) -> None:
         """Make a new grant durable; Unavailable if that cannot be."""
-        await self._store.commit(ChangeSet(grants=(grant,)))
+        await self._store.commits.write(ChangeSet(grants=(grant,)))
         self._grants[grant.id] = grant
 
     async def revoke(self, grant: Grant, now: datetime) -> Grant:
@@ -118,7 +118,7 @@ class Grants:
         revoked = replace(known, revoke_time=now)
         self._grants[grant.id] = revoked
         try:
-            await self._store.commit(ChangeSet(grants=(revoked,)))
+            await self._store.commits.write(ChangeSet(grants=(revoked,)))
         except BaseException:
             self._grants[grant.id] = known  # what could not be taken back still counts, and the caller is told
             raise
@@ -127,7 +127,7 @@ class Grants:
 
     async def forget(self, grant_ids: Sequence[str]) -> None:
         """Remove ended grants for good."""
-        await self._store.commit(ChangeSet(forget_grants=tuple(grant_ids)))
+        await self._store.commits.write(ChangeSet(forget_grants=tuple(grant_ids)))
         for grant_id in grant_ids:
             self._grants.pop(grant_id, None)
             self._buckets.pop(grant_id, None)
@@ -238,6 +238,6 @@ class Grants:
         newest = max((key.create_time for key in self._keys.values()), default=now)
         new = TokenKey(self._random_bytes(4).hex(), self._random_bytes(KEY_BYTES), max(now, newest))
         keys = (*(() if drop_older else self._keys.values()), new)
-        await self._store.commit(ChangeSet(token_keys=keys))
+        await self._store.commits.write(ChangeSet(token_keys=keys))
         self._keys = {key.id: key for key in keys}
         return list(keys)

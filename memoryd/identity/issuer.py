@@ -22,7 +22,7 @@ from memoryd.model.caller import DEFAULT_AGENT
 from memoryd.model.grant import Door, Grant, GrantSpec, GrantStatus, Quota
 from memoryd.model.token import Caveats, Token, mint, parse_token
 from memoryd.model.validation import check_count
-from memoryd.store.base import Cursor
+from memoryd.store.memories import Cursor
 
 __all__ = ["GrantIssuer", "Inspected"]
 

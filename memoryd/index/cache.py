@@ -24,7 +24,7 @@ from memoryd.model.commits import Applied, Head, Snapshot
 from memoryd.model.scope import Owner
 from memoryd.turns import Turn
 
-__all__ = ["Commits", "ScopeIndexes"]
+__all__ = ["Feed", "ScopeIndexes"]
 
 ON_LOOP = 2000  # documents and windows that are searched on the loop itself (1–2.5 ms); above, in the search pool …
 ON_LOOP_TOKEN_BYTES = 8 * 1024 * 1024  # … as with more vectors of tokens
@@ -39,10 +39,10 @@ Built = tuple[ScopeIndex, Iterator[VectorBatch] | None]
 T = TypeVar("T")
 
 
-class Commits(Protocol):
-    """The part of a store that indexes are made of; see `store.base`."""
+class Feed(Protocol):
+    """The part of a store that indexes are made of; see `store.commits`."""
 
-    def read_owner(self, owner: Owner, build: Callable[[Snapshot], T]) -> T:
+    def snapshot(self, owner: Owner, build: Callable[[Snapshot], T]) -> T:
         """Call back with a snapshot, in one read transaction and in this thread; return what that returned."""
         ...
 
@@ -50,8 +50,8 @@ class Commits(Protocol):
         """Return how far the commits of an owner have come."""
         ...
 
-    async def changes(self, owner: Owner, since: int) -> list[Applied] | None:
-        """Return an owner's commits after a number; None where not all are known."""
+    async def changes(self, owner: Owner, since: int) -> Applied | None:
+        """Return what brings an owner from a number to now; None where not all is known."""
         ...
 
 
@@ -67,10 +67,10 @@ class ScopeIndexes:
     """The indexes of the owners in use."""
 
     def __init__(
-        self, commits: Commits, *, budget_bytes: int, dimensions: int, fingerprint: str, on_fault: Callable[[str], None]
+        self, feed: Feed, *, budget_bytes: int, dimensions: int, fingerprint: str, on_fault: Callable[[str], None]
     ) -> None:
         """Hold at most budget_bytes of indexes; an owner that alone would take more gets none."""
-        self._commits = commits
+        self._feed = feed
         self._budget = budget_bytes
         self._dimensions = dimensions
         self._fingerprint = fingerprint
@@ -111,7 +111,7 @@ class ScopeIndexes:
         self._searchers.shutdown(cancel_futures=True)
 
     def on_fetched(self, callback: Callable[[Applied], None]) -> None:
-        """Call back with each commit that was fetched rather than pushed, after the index has followed it."""
+        """Call back with what was fetched rather than pushed, after the index has followed it."""
         self._when_fetched.append(callback)
 
     def on_lost(self, callback: Callable[[], None]) -> None:
@@ -140,7 +140,7 @@ class ScopeIndexes:
             if owner in self._pending:
                 await asyncio.shield(self._pending[owner].task)
                 continue
-            head = await self._commits.head(owner)
+            head = await self._feed.head(owner)
             if index.commit_seq >= head.commit_seq:
                 if owner in self._ready:
                     self._ready.move_to_end(owner)
@@ -162,7 +162,7 @@ class ScopeIndexes:
         seen = self._oversized.get(owner)
         if seen is None:
             return False
-        if (await self._commits.head(owner)).purge_seq == seen:
+        if (await self._feed.head(owner)).purge_seq == seen:
             return True
         self._oversized.pop(owner, None)
         return False
@@ -178,7 +178,7 @@ class ScopeIndexes:
     async def _load(self, owner: Owner) -> ScopeIndex | None:
         try:
             loop = asyncio.get_running_loop()
-            seen = (await self._commits.head(owner)).purge_seq
+            seen = (await self._feed.head(owner)).purge_seq
             built = await loop.run_in_executor(self._loader, self._read, owner)
             if built is None:
                 self._oversized[owner] = seen
@@ -196,7 +196,7 @@ class ScopeIndexes:
             del self._missed[owner], self._loading[owner]
 
     def _read(self, owner: Owner) -> Built | None:
-        return self._commits.read_owner(owner, self._build)
+        return self._feed.snapshot(owner, self._build)
 
     def _begin_filling(self, owner: Owner, index: ScopeIndex, pieces: Iterator[VectorBatch], seen: int) -> None:
         filling = Filling(index, pieces, self._loader, lambda: self._ready.get(owner) is index)
@@ -226,7 +226,7 @@ class ScopeIndexes:
 
     async def _fetch(self, owner: Owner, index: ScopeIndex) -> None:
         """Bring an index up to the commits that it has missed, or drop it where not all of them are known."""
-        missed = await self._commits.changes(owner, index.commit_seq)
+        missed = await self._feed.changes(owner, index.commit_seq)
         if self._ready.get(owner) is not index:
             return
         if missed is None:
@@ -234,10 +234,9 @@ class ScopeIndexes:
             for callback in self._when_lost:
                 callback()
             return
-        for applied in missed:
-            self._take(owner, applied)
-            for follow in self._when_fetched:
-                follow(applied)
+        self._take(owner, missed)
+        for follow in self._when_fetched:
+            follow(missed)
 
     def _build(self, snapshot: Snapshot) -> Built | None:
         large = snapshot.count >= LARGE and bool(self._dimensions)

@@ -11,6 +11,7 @@ from memoryd.knowledge.grammar.dates import Days, days_named
 from memoryd.knowledge.grammar.questions import Signs, question_share, signs_of
 from memoryd.knowledge.grammar.sentences import states_nothing
 from memoryd.knowledge.profile import Standing, Topic, is_over, standing_of
+from memoryd.model.memory import HAPPENED, Kind, Memory
 
 __all__ = [
     "OVER",
@@ -22,6 +23,7 @@ __all__ = [
     "read_once",
     "read_text",
     "standing_in",
+    "stored_traits",
 ]
 
 VERSION_OF_SAID, VERSION = "1", "6"  # of how messages and statements are read: what was read otherwise is read again
@@ -73,6 +75,13 @@ read_once = lru_cache(MOST_KEPT)(read_text)
 def forget_texts() -> None:
     """Drop the texts that are kept."""
     read_once.cache_clear()
+
+
+def stored_traits(memory: Memory) -> str:
+    """Return what ranking reads of a memory's text, as a store keeps it."""
+    said, dated = memory.kind is Kind.EPISODE, memory.kind in HAPPENED
+    read = read_once(memory.content, memory.event_time.date(), is_said=said, is_dated=dated)
+    return as_text(read, is_said=said, is_dated=dated)
 
 
 def as_text(traits: TextTraits, *, is_said: bool, is_dated: bool) -> str:

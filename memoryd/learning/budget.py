@@ -71,7 +71,7 @@ class DailyBudget:
 
     async def spent(self) -> Spent:
         """Return what today has used."""
-        return self._spent_of(await self._ports.store.counters())
+        return self._spent_of(await self._ports.store.work.counters())
 
     def _spent_of(self, counters: Mapping[CounterName, int]) -> Spent:
         today = self._clock().astimezone(self._zone).date()
@@ -109,7 +109,7 @@ class DailyBudget:
 
     async def _change(self, by: Callable[[Spent], Spent]) -> Spent:
         for attempt in range(MOST_ATTEMPTS):
-            counters = await self._ports.store.counters()
+            counters = await self._ports.store.work.counters()
             after = by(self._spent_of(counters))
             names = [CounterName(name, after.day) for name in (TOKENS, COST, CALLS)]
             values = dict(zip(names, (after.tokens, after.micro, after.calls), strict=True))
@@ -118,7 +118,7 @@ class DailyBudget:
                 counters=values, counters_before={name: counters.get(name) for name in names}, forget_counters=over
             )
             try:
-                await self._ports.store.commit(change)
+                await self._ports.store.commits.write(change)
             except Contended:
                 await asyncio.sleep(0.005 * attempt)
                 continue

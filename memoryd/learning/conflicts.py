@@ -42,7 +42,7 @@ async def detect_conflicts(
     memory = await find(memory_id, caller, ports)
     owner = memory.owner
     known = KnownStatements(ports, {owner: await ports.indexes.get(owner)}, Pending(now), now)
-    entry = await ports.store.entry(memory)
+    entry = await ports.entry_of(memory)
     vector = None if entry is None else entry.vector
     reader, found = known.reader(owner), []
     for neighbour in await known.neighbours(memory, vector):
@@ -105,7 +105,9 @@ async def resolve_conflict(
                 " it",
                 field="other_id",
             )
-        entries = {entry.memory.id: entry for entry in await ports.store.entries(kept.owner, [kept.id, other.id])}
+        entries = {
+            entry.memory.id: entry for entry in await ports.store.memories.entries(kept.owner, [kept.id, other.id])
+        }
         changed = {kept.id: without_contested(kept, other.id), other.id: without_contested(other, kept.id)}
         freed: list[Entry] = []
         if resolution is Resolution.KEEP_BOTH:

@@ -24,11 +24,11 @@ async def end_learnt_sessions(
     """Note as done the sessions that have ended and of which every kind has read every message; return how many."""
     counts: Counter[str] = Counter()
     after = ""
-    while page := await ports.store.pending_sessions(limit=AT_ONCE, after=after):
+    while page := await ports.store.conversations.pending_sessions(limit=AT_ONCE, after=after):
         after = page[-1][0]
         for _, session in page:
             counts["sessions"] += 1
-            read = [await ports.store.work(session.owner, kind, session.thread_id) for kind in kinds]
+            read = [await ports.store.work.get(session.owner, kind, session.thread_id) for kind in kinds]
             if session.last_seq and any(work is None or work.seq < session.last_seq for work in read):
                 continue
             counts["completed"] += 1
@@ -41,7 +41,7 @@ async def complete(session: Session, ports: Ports, *, now: datetime) -> None:
     """Note a session as done, unless it goes on or is gone."""
 
     async def decide() -> Decision[None]:
-        known = await ports.store.session(session.owner, session.thread_id, session.id)
+        known = await ports.store.conversations.session(session.owner, session.thread_id, session.id)
         if known is None or known.state is not SessionState.PENDING:
             return Decision(None, no_answer)
         done = replace(known, state=SessionState.DONE)

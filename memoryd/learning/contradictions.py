@@ -40,6 +40,7 @@ from memoryd.model.commits import Applied
 from memoryd.model.memory import KEPT, NO_STATEMENTS, Judgement, Memory, State
 from memoryd.model.scope import Owner
 from memoryd.model.work import Run, RunState
+from memoryd.store.memories import NOT_RETIRED, Order, place_in_time
 
 __all__ = ["CONTRADICTION_JOB", "CONTRADICTION_RULE", "Contradictions", "suspects"]
 
@@ -84,7 +85,7 @@ class Contradictions:
         self.fault = ""
         """Why nothing can be read until the next start; empty: it can."""
         if model is not None:
-            ports.store.on_commit(self._follow)
+            ports.store.commits.memories.follow(self._follow)
 
     def _follow(self, applied: Applied) -> None:
         for entry in () if self.fault else applied.change.inserts:
@@ -114,7 +115,7 @@ class Contradictions:
 
     async def read_until(self) -> datetime | None:
         """Return until when all that was stored has been read; None where nothing reads."""
-        return None if self._model is None or self.fault else (await self._ports.store.marks()).get(READ)
+        return None if self._model is None or self.fault else (await self._ports.store.work.marks()).get(READ)
 
     async def step(self) -> Counter[str]:
         """Read what is new, as one run of the job; return what came of it."""
@@ -151,17 +152,18 @@ class Contradictions:
         """Note that nothing waits now, unless something does."""
         marks = {} if self._waiting or self._is_behind else {READ: self._clock()}
         if marks or runs:
-            await self._ports.store.commit(ChangeSet(marks=marks, runs=runs))
+            await self._ports.store.commits.write(ChangeSet(marks=marks, runs=runs))
 
     async def _find_left(self) -> None:
         """Let wait what an earlier daemon may have left; what was stored before there was a model is not read."""
-        noted = (await self._ports.store.marks()).get(READ) if self._is_behind else None
+        noted = (await self._ports.store.work.marks()).get(READ) if self._is_behind else None
         if noted is not None:
-            after = min(noted, self._clock()) - AGAIN
-            while page := await self._ports.store.live_since(after, END_OF_TIME, limit=A_PAGE):
+            since, after = min(noted, self._clock()) - AGAIN, ""
+            left = replace(NOT_RETIRED, is_statement=True, created_after=since, created_until=END_OF_TIME)
+            while page := await self._ports.store.memories.scan(left, limit=A_PAGE, after=after, order=Order.OLDEST):
                 for memory in page:
                     self._add(memory)
-                after = page[-1].create_time
+                after = place_in_time(page[-1].create_time, page[-1].id)
         self._is_behind = False
 
     async def _read_all(self, counts: Counter[str], progress: Told | None = None) -> Counter[str]:
@@ -180,7 +182,7 @@ class Contradictions:
     async def _read_of(self, owner: Owner, ids: Collection[str], counts: Counter[str]) -> None:
         """Read some statements of an owner that are live, which then wait no more."""
         now = self._clock()
-        entries = await self._ports.store.entries(owner, ids)
+        entries = await self._ports.store.memories.entries(owner, ids)
         live = [entry.memory for entry in entries if entry.memory.state_at(now) is State.LIVE]
         if live:
             counts += await self._read_or_pass(live)
@@ -281,7 +283,7 @@ async def _vector_of(memory: Memory, index: ScopeIndex | None, ports: Ports) -> 
     row = None if index is None else index.row_of(memory.id)
     if index is not None and row is not None and index.vectors is not None:
         return index.vectors.row(row) if index.vectors.has(row) else None
-    entry = await ports.store.entry(memory)
+    entry = await ports.entry_of(memory)
     return None if entry is None or entry.fingerprint != ports.embedder.fingerprint else entry.vector
 
 

@@ -25,6 +25,7 @@ from memoryd.model.call_context import in_call
 from memoryd.model.change import ChangeSet
 from memoryd.model.conversation import FirstSaid, Message, Thread
 from memoryd.model.work import EXTRACTION_JOB, LLM_EXTRACTION_JOB, CounterName, Work, WorkState
+from memoryd.store.conversations import MessageSelector
 
 __all__ = [
     "Extracted",
@@ -71,19 +72,19 @@ async def notice(ports: Ports, *, wait_s: float, now: datetime, kind: str = EXTR
     A thread is read `wait_s` after the first of them, so that of two threads what was said first is learnt first. One
     that is parked is tried once more.
     """
-    known = (await ports.store.counters()).get(_DONE[kind])
-    page = await ports.store.first_said_past(known or 0, limit=NOTICED)
+    known = (await ports.store.work.counters()).get(_DONE[kind])
+    page = await ports.store.conversations.first_said(known or 0, limit=NOTICED)
     if not page:
         return 0
     looked = sum(one.count for one in page)
     threads = {(one.owner, one.thread_id) for one in page}
     async with ports.locks.hold({thread_lock(*thread) for thread in threads}):
         # what was erased meanwhile is no longer there, and must not be noted as if it were
-        held = await ports.store.first_said_past(known or 0, limit=NOTICED)
+        held = await ports.store.conversations.first_said(known or 0, limit=NOTICED)
         first = [one for one in held if (one.owner, one.thread_id) in threads]
         changes = [change async for change in _noted(first, ports, wait_s, now, kind)]
         try:
-            await ports.store.commit(*changes, _moved(page, known, kind))
+            await ports.store.commits.write(*changes, _moved(page, known, kind))
         except Contended:  # another daemon has noted them
             return looked
     return looked
@@ -100,7 +101,7 @@ async def _noted(
 ) -> AsyncIterator[ChangeSet]:
     """Yield what is noted of threads with a new message each."""
     for one in first:
-        held = await ports.store.work(one.owner, kind, one.thread_id)
+        held = await ports.store.work.get(one.owner, kind, one.thread_id)
         if held is not None and held.state is WorkState.WAITING:
             continue
         due = min(now, one.create_time) + timedelta(seconds=wait_s)
@@ -111,14 +112,14 @@ async def _noted(
 
 async def unnoticed(ports: Ports, *, now: datetime, kind: str) -> list[Work]:
     """Return the work that `notice` would note, without noting it."""
-    after = (await ports.store.counters()).get(_DONE[kind], 0)
+    after = (await ports.store.work.counters()).get(_DONE[kind], 0)
     found: dict[object, Work] = {}
-    while page := await ports.store.first_said_past(after, limit=NOTICED):
+    while page := await ports.store.conversations.first_said(after, limit=NOTICED):
         after = max(one.last_number for one in page)
         for one in page:
             key = one.owner, one.thread_id
             if key not in found:
-                held = await ports.store.work(one.owner, kind, one.thread_id)
+                held = await ports.store.work.get(one.owner, kind, one.thread_id)
                 seq = one.seq - 1 if held is None else held.seq
                 found[key] = Work(kind=kind, owner=one.owner, thread_id=one.thread_id, seq=seq, due_time=now)
     return list(found.values())
@@ -193,7 +194,7 @@ async def _read(
     work: Work, extractor: Extractor, ports: Ports, *, now: datetime, dry_run: bool = False, skips: bool = False
 ) -> _Read:
     """Read the next messages of a thread; of one with nothing new, or that is gone, the work is done at once."""
-    thread = await ports.store.thread(work.owner, work.thread_id)
+    thread = await ports.store.conversations.thread(work.owner, work.thread_id)
     if thread is None or work.seq >= thread.last_seq:
         done = replace(work, state=WorkState.IDLE, attempts=0, error="", due_time=now)
         if not dry_run:
@@ -201,13 +202,15 @@ async def _read(
         return _Read(Extracted(), [])
     count = AT_ONCE[work.kind] // 4 if skips else at_once(work)
     last = min(thread.last_seq, work.seq + count + skips)
-    messages = await ports.store.messages(
-        work.owner,
-        work.thread_id,
+    wanted = MessageSelector(
+        owner=work.owner,
+        thread_id=work.thread_id,
         limit=count + PLAY_MESSAGES + skips,
+        is_from_end=True,
         before=last + 1,
         after=max(0, work.seq - PLAY_MESSAGES),
     )
+    messages = await ports.store.conversations.messages(wanted)
     known = sum(message.seq <= work.seq for message in messages)
     messages = _within(messages, known, MOST_CHARACTERS[work.kind] if count > 1 else 0)
     last = messages[-1].seq if len(messages) > known else last
@@ -249,7 +252,7 @@ async def write_work(known: Work, new: Work, ports: Ports, *, now: datetime) -> 
     """Write down where the work on a thread stands, unless somebody went on with it meanwhile, or it is gone."""
 
     async def decide() -> Decision[None]:
-        held = await ports.store.work(known.owner, known.kind, known.thread_id)
+        held = await ports.store.work.get(known.owner, known.kind, known.thread_id)
         same = held is not None and held.seq == known.seq
         return Decision(ChangeSet(work=(new,)) if same else None, no_answer)
 
@@ -306,7 +309,8 @@ async def _write(steps: Sequence[_Step], ports: Ports, now: datetime) -> Counter
         if not news:
             return Decision(None, answering(Counter()))
         work = tuple(news.values())
-        stored = await ports.store.message_sizes(owner, set(places.values())) if places else {}
+        heads = await ports.store.conversations.heads(MessageSelector(owner=owner, places=set(places.values())))
+        stored = {(head.thread_id, head.seq) for head in heads}
         left = [
             (offer, vector)
             for (n, offer), vector in zip(offers, vectors, strict=True)
@@ -329,8 +333,8 @@ async def _write(steps: Sequence[_Step], ports: Ports, now: datetime) -> Counter
 
 async def _still(step: _Step, ports: Ports) -> Work | None:
     """Return how far a thread's work is then; None if another daemon was faster, or the thread is gone."""
-    held = await ports.store.work(step.work.owner, step.work.kind, step.work.thread_id)
-    there = await ports.store.thread(step.work.owner, step.work.thread_id)
+    held = await ports.store.work.get(step.work.owner, step.work.kind, step.work.thread_id)
+    there = await ports.store.conversations.thread(step.work.owner, step.work.thread_id)
     if held is None or held.seq != step.work.seq or there is None or there.create_time != step.thread.create_time:
         return None
     goes_on = step.after.state is WorkState.IDLE and there.last_seq > step.after.seq  # what came meanwhile is read next

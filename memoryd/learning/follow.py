@@ -47,7 +47,7 @@ async def retry_parked(
     """Let threads be tried again that were parked, all or some; return how many."""
     found = [
         work
-        for work in await ports.store.work_in([WorkState.PARKED], limit=MOST_WAITING)
+        for work in await ports.store.work.find(states=[WorkState.PARKED], limit=MOST_WAITING)
         if thread_id in {"", work.thread_id}
         and agent_id in {"", work.owner.agent_id}
         and user_id in {"", work.owner.scope.user_id}
@@ -114,7 +114,7 @@ class Learner:
             try:
                 await self.step()
                 self.fault = self.fault if self._is_waiting() else ""
-            except Exception as error:  # noqa: BLE001  the store may be busy or full now; the next look comes soon
+            except Exception as error:  # noqa: BLE001  one thread that cannot be read keeps no other from it
                 self.fault = type(error).__name__
                 self._tell(self.fault)
             await asyncio.sleep(LOOK_S)
@@ -130,7 +130,12 @@ class Learner:
         began = self._clock()
         tried: dict[object, int] = {}
         while not self._is_waiting():
-            due = await self._ports.store.work_due(self.kind, self._clock(), limit=MOST_WAITING)
+            due = await self._ports.store.work.find(
+                self.kind,
+                states=[WorkState.WAITING],
+                due_by=self._clock(),
+                limit=MOST_WAITING,
+            )
             due = [work for work in due if tried.get(_key(work)) != work.seq]  # what failed is due later
             if not due:
                 break
@@ -148,7 +153,7 @@ class Learner:
                 total_count=counts["threads"],
                 counts=dict(counts),
             )
-            await self._ports.store.commit(ChangeSet(runs=(done,)))
+            await self._ports.store.commits.write(ChangeSet(runs=(done,)))
         return counts["messages"]
 
     async def everything(self, progress: Told) -> dict[str, int]:
@@ -158,7 +163,7 @@ class Learner:
         if progress.dry_run:
             return await self._counted(progress)
         await self._notice(0, progress.now)
-        waiting = await self._ports.store.work_in([WorkState.WAITING], limit=MOST_WAITING, kind=self.kind)
+        waiting = await self._ports.store.work.find(self.kind, states=[WorkState.WAITING], limit=MOST_WAITING)
         progress.total_count = len(waiting)
         if waiting and self._is_waiting():
             return {"put_off": len(waiting)}  # the language model is left alone, or has used up its day
@@ -208,7 +213,7 @@ class Learner:
 
     async def _read_together(self, works: Sequence[Work], counts: Counter[str]) -> list[Work]:
         async with self._turn:
-            held = [await self._ports.store.work(work.owner, work.kind, work.thread_id) for work in works]
+            held = [await self._ports.store.work.get(work.owner, work.kind, work.thread_id) for work in works]
             ready = [work for work in held if work is not None and work.state is WorkState.WAITING]
             assert self._extractor is not None  # noqa: S101  the caller asked
             done, outcomes = await extract_threads(ready, self._extractor, self._ports, now=self._clock())
@@ -218,7 +223,7 @@ class Learner:
     async def _read_page(self, work: Work, counts: Counter[str]) -> Work | None:
         """Read the next messages of a thread; return its work if it goes on at once."""
         async with self._turn:
-            held = await self._ports.store.work(work.owner, work.kind, work.thread_id)
+            held = await self._ports.store.work.get(work.owner, work.kind, work.thread_id)
             if self._extractor is None or held is None or held.state is not WorkState.WAITING:
                 return None
             try:
@@ -246,7 +251,7 @@ class Learner:
             with contextlib.suppress(Exception):
                 done, _ = await extract_thread(work, self._extractor, self._ports, now=self._clock(), skips=True)
                 counts += Counter({"messages": done.message_count, "skipped": 1, **done.outcomes})
-                return await self._ports.store.work(work.owner, work.kind, work.thread_id)
+                return await self._ports.store.work.get(work.owner, work.kind, work.thread_id)
         with contextlib.suppress(Exception):  # the store may be what fails: then it is tried again anyway
             await self._put_off(work, error)
         return None
@@ -254,7 +259,7 @@ class Learner:
     async def _counted(self, progress: Told) -> dict[str, int]:
         """Return what would be learnt; of what a language model would read only how much there is."""
         counts: Counter[str] = Counter()
-        waiting = await self._ports.store.work_in([WorkState.WAITING], limit=MOST_WAITING, kind=self.kind)
+        waiting = await self._ports.store.work.find(self.kind, states=[WorkState.WAITING], limit=MOST_WAITING)
         works = {_key(work): work for work in waiting}
         for work in await unnoticed(self._ports, now=progress.now, kind=self.kind):
             works.setdefault(_key(work), work)

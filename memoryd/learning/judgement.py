@@ -25,6 +25,7 @@ from memoryd.model.caller import Caller
 from memoryd.model.change import ChangeSet
 from memoryd.model.learnt import Resolution
 from memoryd.model.memory import Memory
+from memoryd.store.memories import NOT_RETIRED, owner_place
 
 __all__ = ["PROMPT", "judge_contested"]
 
@@ -52,7 +53,7 @@ async def judge_contested(
     Raises what keeps the model from answering; the next run goes on there. With dry_run it only counts.
     """
     counts: Counter[str] = Counter()
-    done = (await ports.store.marks()).get(JUDGED)
+    done = (await ports.store.work.marks()).get(JUDGED)
     asked = await _pairs(ports, done, now if until is None else min(now, until))
     for at, pairs in groupby(asked, key=lambda pair: pair[0].create_time):
         for newer, older in pairs:
@@ -61,7 +62,7 @@ async def judge_contested(
                 verdict = await _verdict(newer, older, model)
                 counts[verdict] += await _carry_out(verdict, newer, older, model, ports, now)
         if not dry_run:
-            await ports.store.commit(ChangeSet(marks={JUDGED: at}, marks_before={JUDGED: done}))
+            await ports.store.commits.write(ChangeSet(marks={JUDGED: at}, marks_before={JUDGED: done}))
             done = at
     return counts
 
@@ -70,8 +71,8 @@ async def _pairs(ports: Ports, after: datetime | None, now: datetime) -> list[tu
     """Return the pairs that contest each other, the newer one first, in the order of the newer ones' times."""
     contested: dict[str, Memory] = {}
     last = ""
-    while page := await ports.store.live_page(limit=READ_AT_ONCE, after=last):
-        last = page[-1].id
+    while page := await ports.store.memories.scan(NOT_RETIRED, limit=READ_AT_ONCE, after=last):
+        last = owner_place(page[-1])
         contested |= {memory.id: memory for memory in page if memory.contested_with}
         await asyncio.sleep(0)
     found = [

@@ -96,7 +96,7 @@ async def _reflect(owner: Owner, ports: Ports, now: datetime, model: LanguageMod
 
 async def _is_recent(owner: Owner, ports: Ports, now: datetime) -> bool:
     """Whether the last digest is too new for another one."""
-    held = [one for trust in Trust for one in await ports.store.of_key(owner, _key_of(trust), now)]
+    held = [one for trust in Trust for one in await ports.store.memories.alike(owner, now, key=_key_of(trust))]
     digests = [one for one in held if one.source.channel == REFLECTION and CITES in one.metadata]
     return any(now - one.create_time < LEAST_APART for one in digests)
 
@@ -105,9 +105,9 @@ async def _sources(owner: Owner, ports: Ports, since: datetime, now: datetime) -
     """Return what a digest may be made from."""
     visible = Visibility(owner.agent_id, owner.scope.user_id, owner.scope.chat_id)
     wanted = Filter(create_time_from=since, include_superseded=True)
-    recent = await ports.store.page(visible, wanted, now=now, limit=MOST_READ)
+    recent = await ports.store.memories.page(visible, wanted, now=now, limit=MOST_READ)
     ahead = Filter(event_time_from=now, event_time_to=now + AHEAD)
-    coming = await ports.store.page(visible, ahead, now=now, limit=MOST_READ)
+    coming = await ports.store.memories.page(visible, ahead, now=now, limit=MOST_READ)
     return _trusted([one for one in (*recent, *coming) if _counts(one)])
 
 
@@ -202,11 +202,18 @@ async def _store(owner: Owner, digest: _Digest, cites: Sequence[str], ports: Por
     (vectors,) = await ports.embedder.documents([text], caller=REFLECTION, background=True)
 
     async def decide() -> Decision[bool]:
-        there = await ports.store.entries(owner, cites)
+        there = await ports.store.memories.entries(owner, cites)
         if len(there) < len(cites) or any(one.memory.state_at(now) is State.DELETED for one in there):
             return Decision(None, answering(False))
         indexes = {owner: await ports.indexes.get(owner)}
-        session = WriteSession(ports, indexes, now, heads=[await ports.store.head(owner)], used=GrantUsage(), count=1)
+        session = WriteSession(
+            ports,
+            indexes,
+            now,
+            heads=[await ports.store.commits.memories.head(owner)],
+            used=GrantUsage(),
+            count=1,
+        )
         try:
             became = await session.consider(draft, owner, caller, vectors)
         finally:

@@ -24,6 +24,7 @@ from memoryd.model.memory import Outcome
 from memoryd.model.results import AddResult
 from memoryd.model.trust import Trust
 from memoryd.model.validation import check_count, check_id, check_text, text_digest
+from memoryd.store.conversations import MessageSelector
 
 __all__ = ["approve", "list_proposals", "proposed", "reject"]
 
@@ -37,7 +38,7 @@ async def proposed(offers: Sequence[Offered], ports: Ports, now: datetime) -> tu
         return ()
     owner = offers[0][1].owner
     asked = {"agent_id": owner.agent_id, "user_id": owner.scope.user_id or "", "chat_id": owner.scope.chat_id or ""}
-    waiting = await ports.store.proposals(limit=limits.MAX_PROPOSALS, **asked)
+    waiting = await ports.store.work.proposals(limit=limits.MAX_PROPOSALS, **asked)
     known = {text_digest(one.content) for one in waiting}
     of_one = Counter(door for one in waiting if one.trust.is_sandbox for door in _doors(one))
     found: list[Proposal] = []
@@ -49,8 +50,8 @@ async def proposed(offers: Sequence[Offered], ports: Ports, now: datetime) -> tu
             or len(waiting) + len(found) >= limits.MAX_PROPOSALS
             or (message.trust.is_sandbox and any(of_one[door] >= MOST_OF_ONE for door in _doors(message)))
             or ports.secrets(texts_of(draft))
-            or await ports.store.same_text(owner, digest, now)
-            or await ports.store.tombstones(owner, [stone.digest for stone in stones])
+            or await ports.store.memories.alike(owner, now, digest=digest)
+            or await ports.store.memories.tombstones(owner, [stone.digest for stone in stones])
         ):
             continue
         known.add(digest)
@@ -92,15 +93,15 @@ async def list_proposals(
 ) -> tuple[list[Proposal], int]:
     """Return the oldest proposals, of all or of some, and how many there are in all."""
     size = check_count(limit, "page_size", default=limits.DEFAULT_PAGE_SIZE, limit=limits.MAX_PAGE_SIZE)
-    found = await ports.store.proposals(limit=size, agent_id=agent_id, user_id=user_id, chat_id=chat_id)
-    return found, await ports.store.proposal_count()
+    found = await ports.store.work.proposals(limit=size, agent_id=agent_id, user_id=user_id, chat_id=chat_id)
+    return found, await ports.store.work.proposal_count()
 
 
 async def _find(proposal_id: str, ports: Ports) -> Proposal:
     proposal_id = check_id(proposal_id, "id")
     if len(proposal_id) < LEAST_OF_ID:
         raise InvalidArgument(f"id is {proposal_id!r}; give at least {LEAST_OF_ID} characters of it", field="id")
-    found = await ports.store.proposals_like(proposal_id)
+    found = await ports.store.work.proposals(limit=2, prefix=proposal_id)
     if len(found) > 1:
         raise InvalidArgument(f"several proposals begin with {proposal_id}; give more of it", field="id")
     if not found:
@@ -138,7 +139,9 @@ async def approve(proposal_id: str, content: str, ports: Ports, *, now: datetime
 
 async def _offer(one: Proposal, content: str, ports: Ports, now: datetime) -> Offered:
     """Return a proposal as what is offered as a memory, in the name of its message."""
-    found = await ports.store.messages_of_ids(one.owner, one.thread_id, one.message_ids)
+    found = await ports.store.conversations.messages(
+        MessageSelector(owner=one.owner, thread_id=one.thread_id, ids=one.message_ids),
+    )
     by_id = {message.id: message for message in found}
     bearer = by_id.get(one.message_ids[0])
     if bearer is None:

@@ -32,6 +32,7 @@ from memoryd.model.receipt import AddReceipt, Rejection, StatementOutcome
 from memoryd.model.results import AddResult
 from memoryd.model.scope import Owner
 from memoryd.model.validation import check_count, check_id
+from memoryd.store.conversations import MessageSelector
 
 __all__ = ["LEASE", "complete_session", "pending_sessions", "save_facts", "session_messages"]
 
@@ -81,7 +82,7 @@ async def pending_sessions(  # noqa: PLR0913  one argument for each field of the
     while True:
         found: list[Session] = []
         after = ""
-        while page := await ports.store.pending_sessions(limit=READ_AT_ONCE, after=after):
+        while page := await ports.store.conversations.pending_sessions(limit=READ_AT_ONCE, after=after):
             after = page[-1][0]
             found += [session for _, session in page if wanted(session)]
         if found or loop.time() >= deadline or ports.stopping.is_set():
@@ -113,7 +114,7 @@ async def _leased(key: SessionKey, worker: str, ports: Ports, now: datetime) -> 
         raise InvalidArgument("worker is empty; say who works on the session", field="worker")
 
     async def decide() -> Decision[Session]:
-        known = await ports.store.session(key.owner, key.thread_id, key.session_id)
+        known = await ports.store.conversations.session(key.owner, key.thread_id, key.session_id)
         if known is None:
             raise ThreadNotFound(f"there is no session {key.session_id!r} in that thread", field="session")
         if _is_leased(known, worker, now):
@@ -139,8 +140,16 @@ async def session_messages(
     used = 0
     while after < session.last_seq and len(found) < size:
         step = min(size - len(found), READ_AT_ONCE)
-        part = await ports.store.messages(
-            key.owner, key.thread_id, limit=step, before=after + step + 1, after=after, session_id=key.session_id
+        part = await ports.store.conversations.messages(
+            MessageSelector(
+                owner=key.owner,
+                thread_id=key.thread_id,
+                session_id=key.session_id,
+                limit=step,
+                is_from_end=True,
+                after=after,
+                before=after + step + 1,
+            ),
         )
         for message in part:
             used += message.text_bytes
@@ -159,7 +168,7 @@ async def complete_session(key: SessionKey, worker: str, ports: Ports, *, now: d
         raise Conflict("the session goes on; end it first", field="session")
 
     async def decide() -> Decision[Session]:
-        known = await ports.store.session(key.owner, key.thread_id, key.session_id)
+        known = await ports.store.conversations.session(key.owner, key.thread_id, key.session_id)
         if known is None:
             raise ThreadNotFound(f"there is no session {key.session_id!r} in that thread", field="session")
         done = replace(known, state=SessionState.DONE, lease_by="", lease_time=None)
@@ -220,7 +229,7 @@ class _SaveFacts(Write[list[AddResult]]):
     async def _offer(self, n: int, fact: SaidFact) -> Offered | None:
         """Return what a fact offers, in the name of the message of lowest trust; None where it is not sure enough."""
         key, at = self._key, f"facts[{n}]"
-        found = await self.ports.store.messages_of_ids(key.owner, key.thread_id, fact.message_ids)
+        found = await self.ports.store.conversations.messages(self._named(fact.message_ids))
         of_session = {message.id: message for message in found if message.session_id == key.session_id}
         missing = [one for one in fact.message_ids if one not in of_session]
         if missing or not fact.message_ids:
@@ -249,6 +258,9 @@ class _SaveFacts(Write[list[AddResult]]):
             raise InvalidArgument(f"{at} is over, or holds what was masked", field=at)
         return made
 
+    def _named(self, ids: Collection[str]) -> MessageSelector:
+        return MessageSelector(owner=self._key.owner, thread_id=self._key.thread_id, ids=ids)
+
     def locks(self) -> Iterable[Any]:
         key = self._key
         return [key.owner, thread_lock(key.owner, key.thread_id), *quota_locks(self._offers, self.ports)]
@@ -258,8 +270,8 @@ class _SaveFacts(Write[list[AddResult]]):
             return self._answering(None, Rejection.DISABLED, request)
         if not self._offers:
             return self._answering(None, Rejection.CONFIDENCE, request)
-        key, ids = self._key, {one for draft, _ in self._offers for one in draft.source.message_ids}
-        there = await self.ports.store.messages_of_ids(key.owner, key.thread_id, ids)
+        ids = {one for draft, _ in self._offers for one in draft.source.message_ids}
+        there = await self.ports.store.conversations.heads(self._named(ids))
         if ids - {message.id for message in there}:
             raise Conflict("a message that the facts name was erased meanwhile", field="facts")
         done = await judged(self._offers, self._vectors, self._key.owner, self.ports, now=self.now)

@@ -13,6 +13,7 @@ from memoryd.model.commits import Applied
 from memoryd.model.conversation import Thread
 from memoryd.model.scope import Owner
 from memoryd.model.trust import Trust
+from memoryd.store.conversations import ThreadSelector
 
 __all__ = ["Summaries"]
 
@@ -39,7 +40,7 @@ class Summaries:
         """Whether there was no room for one while the store was looked through: it may lie before that place."""
         self._in_vain: dict[tuple[Owner, str], _Seen] = {}
         """What was there of threads that could not be summed up: as long as it is the same, they are left alone."""
-        ports.store.on_commit(self._follow)
+        ports.store.commits.memories.follow(self._follow)
 
     def _follow(self, applied: Applied) -> None:
         talk = applied.change.conversation
@@ -51,7 +52,7 @@ class Summaries:
         while True:
             try:
                 await self.find()
-            except Exception as error:  # noqa: BLE001  the store may be busy now: it is looked through later
+            except Exception as error:  # noqa: BLE001  one thread keeps no other from it
                 self._tell(type(error).__name__)
             await self.step()
             await asyncio.sleep(LOOK_S)
@@ -63,7 +64,11 @@ class Summaries:
         room = MOST_WAITING - len(self._waiting)
         if room <= 0:
             return
-        found = await self._ports.store.unsummarised_threads(limit=room, after=self._behind)
+        found = await self._ports.store.conversations.scan_threads(
+            ThreadSelector(is_unsummarised=True),
+            limit=room,
+            after=self._behind,
+        )
         if len(found) == room:
             self._behind = found[-1][0]
         else:
@@ -79,7 +84,7 @@ class Summaries:
             owner, thread_id = next(iter(self._waiting))
             del self._waiting[owner, thread_id]
             try:
-                thread = await self._ports.store.thread(owner, thread_id)
+                thread = await self._ports.store.conversations.thread(owner, thread_id)
                 if thread is not None:
                     made += await self._sum_up(thread)
             except Exception as error:  # noqa: BLE001  one thread keeps no other from it

@@ -27,6 +27,7 @@ from memoryd.llm.replies import text_in_reply
 from memoryd.model.caller import Caller
 from memoryd.model.conversation import Message, Role, Session, Thread
 from memoryd.model.recalled_text import without_recalled
+from memoryd.store.conversations import MessageSelector
 from memoryd.turns import in_turns
 
 __all__ = ["BY_RULES", "PROMPT", "extract_of", "sum_up", "wants_summary"]
@@ -77,9 +78,11 @@ async def sum_up(thread: Thread, model: LanguageModel | None, ports: Ports, *, n
         return False
     cleared = 0 if thread.summary else thread.summed_up_seq  # what somebody has cleared is not summed up again
     first = max(cleared, thread.view_seq - MOST_READ)
-    messages = await ports.store.messages(
-        thread.owner, thread.id, limit=MOST_READ, before=thread.view_seq + 1, after=first
-    )
+    read = MessageSelector(
+        owner=thread.owner, thread_id=thread.id, limit=MOST_READ, before=thread.view_seq + 1, after=first,
+        is_from_end=True,
+    )  # fmt: skip
+    messages = await ports.store.conversations.messages(read)
     turns = _trusted([turn for message in messages if (turn := _turn(message)) is not None])
     if not turns:
         await _noted(thread, replace(thread, summary_seq=thread.view_seq), (), ports, now)
@@ -106,7 +109,8 @@ async def _noted(thread: Thread, new: Thread, read: Sequence[Message], ports: Po
         if not wants_summary(known) or known.view_seq < thread.view_seq or known.create_time != thread.create_time:
             return known, (), False
         places = {(thread.id, message.seq) for message in read}
-        if len(await ports.store.message_sizes(thread.owner, places)) < len(places):
+        still = await ports.store.conversations.heads(MessageSelector(owner=thread.owner, places=places))
+        if len(still) < len(places):
             return known, (), False
         changed = replace(
             known, summary=new.summary, summary_seq=new.summary_seq, summary_time=new.summary_time,

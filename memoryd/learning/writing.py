@@ -117,8 +117,8 @@ async def judged(
     quota = ports.grants.quota(grant_id)
     counted = bool(quota.stored_memories or quota.stored_bytes)
     indexes = {owner: await ports.indexes.get(owner)}
-    used = await ports.store.usage(grant_id, now.date()) if counted else GrantUsage()
-    heads = [await ports.store.head(owner)]
+    used = await ports.store.grants.usage(grant_id, now.date()) if counted else GrantUsage()
+    heads = [await ports.store.commits.memories.head(owner)]
     session = WriteSession(ports, indexes, now, heads=heads, used=used, count=max(1, len(offers)))
     outcomes: list[StatementOutcome] = []
     try:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from memoryd.model.conversation import Message, Session, Thread, WorkingMemory
 from memoryd.model.entity import Entity
@@ -33,6 +33,7 @@ __all__ = [
     "ConversationChange",
     "Embedding",
     "Entry",
+    "NewMessage",
     "RecordedRequest",
     "Tombstone",
 ]
@@ -56,6 +57,8 @@ class Entry:
     tokens: bytes = b""
     windows: bytes = b""
     """The vectors of its tokens and of its later windows, made with the vector: see `model.embedding`."""
+    traits: str = ""
+    """What ranking reads of its text, as text (`knowledge.text_traits`); empty: it is read at each load."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -97,13 +100,20 @@ class Tombstone:
     digest: bytes
 
 
+class NewMessage(NamedTuple):
+    """A new message, with its analysed words, separated by spaces, and what ranking reads of it, as in Entry."""
+
+    message: Message
+    terms: str = ""
+    traits: str = ""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class ConversationChange:
     """What changes of the conversations of one owner."""
 
     owner: Owner
-    messages: tuple[tuple[Message, str], ...] = ()
-    """New ones, each with its analysed words, separated by spaces."""
+    messages: tuple[NewMessage, ...] = ()
     threads: tuple[Thread, ...] = ()
     """New ones, and the new state of known ones: its revision is one more than that on which it was decided."""
     threads_before: tuple[Thread, ...] = ()
@@ -128,7 +138,7 @@ class ConversationChange:
     def ids(self) -> tuple[str, ...]:
         """The messages that it adds, and the threads that it changes or erases."""
         threads = dict.fromkeys(thread.id for thread in (*self.threads, *self.purge_threads))
-        return (*(message.id for message, _ in self.messages), *threads)
+        return (*(said.message.id for said in self.messages), *threads)
 
     @property
     def is_found_anew(self) -> bool:
@@ -139,7 +149,7 @@ class ConversationChange:
     def episodes(self) -> ChangeSet:
         """What it changes for an index of messages, which holds them as memories of kind EPISODE."""
         return ChangeSet(
-            inserts=tuple(Entry(message.as_memory(), terms) for message, terms in self.messages),
+            inserts=tuple(Entry(said.message.as_memory(), said.terms) for said in self.messages),
             purges=(
                 *(message.as_memory() for message in self.purge_messages),
                 *(place.as_memory() for thread in self.purge_threads if not thread.is_long for place in thread.places),

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from memoryd.model.change import ChangeSet, Entry
+from memoryd.model.change import ChangeSet, Embedding, Entry, Tombstone
 from memoryd.model.entity import Entity
 
 if TYPE_CHECKING:
     from memoryd.model.batch import Batch, VectorBatch, VectorsWanted
 
-__all__ = ["Applied", "Head", "Recalled", "Snapshot"]
+__all__ = ["Applied", "Head", "Recalled", "Snapshot", "merged"]
 
 Recalled = tuple[datetime, int, datetime | None]
 """When a memory was last recalled, how often since, and when last by the host."""
@@ -63,3 +63,42 @@ class Snapshot:
     Returns the vectors of those that have any, piece by piece, as they are when each is read: also when the snapshot is
     over. None: they come with `read` alone.
     """
+
+
+def merged(changes: Sequence[ChangeSet]) -> ChangeSet:
+    """Return the change sets of one owner, oldest first, that erase nothing, as one: what an index follows of them."""
+    inserts: dict[str, Entry] = {}
+    updates: dict[str, Entry] = {}
+    embeddings: dict[str, Embedding] = {}
+    entities: dict[str, Entity] = {}
+    buried: dict[Tombstone, bool] = {}
+    for change in changes:
+        inserts |= {entry.memory.id: entry for entry in change.inserts}
+        for entry in change.updates:
+            memory_id = entry.memory.id
+            before = inserts.get(memory_id) or updates.get(memory_id)
+            if entry.memory.delete_time is not None:  # it enters no index, or leaves it
+                inserts.pop(memory_id, None)
+            (inserts if memory_id in inserts else updates)[memory_id] = _after(before, entry)
+        for embedding in change.embeddings:
+            if embedding.memory_id in inserts:
+                inserts[embedding.memory_id] = embedding.given_to(inserts[embedding.memory_id])
+            else:
+                embeddings[embedding.memory_id] = embedding
+        entities |= {entity.id: entity for entity in change.entities}
+        buried |= dict.fromkeys(change.tombstones, True) | dict.fromkeys(change.lift, False)
+    return ChangeSet(
+        inserts=tuple(inserts.values()),
+        updates=tuple(updates.values()),
+        embeddings=tuple(embeddings.values()),
+        entities=tuple(entities.values()),
+        tombstones=tuple(one for one, is_buried in buried.items() if is_buried),
+        lift=tuple(one for one, is_buried in buried.items() if not is_buried),
+    )
+
+
+def _after(before: Entry | None, entry: Entry) -> Entry:
+    """Return an updated entry, with the vectors of before where it has none of its own."""
+    if before is None or before.vector is None or entry.vector is not None:
+        return entry
+    return replace(before, memory=entry.memory, terms=entry.terms)

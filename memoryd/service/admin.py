@@ -61,7 +61,7 @@ class AdminService:
         clock = self._ports.clock
         if request.clock_is_right and clock is not None:
             clock.believe(call.now)
-            await self._ports.store.commit(ChangeSet(marks={CLOCK_SEEN: call.now}))
+            await self._ports.store.commits.write(ChangeSet(marks={CLOCK_SEEN: call.now}))
         report = await run_gc(
             self._ports,
             self._issuer,
@@ -142,7 +142,7 @@ class AdminService:
                 f"limit is {request.limit}; it must lie between 0 and {limits.MAX_PAGE_SIZE}", field="limit"
             )
         agent_id = check_id(request.agent_id, "agent_id")
-        found = await self._ports.store.sizes_of_owners(agent_id, limit=request.limit or OWNERS)
+        found = await self._ports.store.owners.sizes(agent_id, limit=request.limit or OWNERS)
         return pb.ListOwnersResponse(
             owners=(pb.OwnerSize(**asdict(one)) for one in found.owners), owner_count=found.owner_count
         )

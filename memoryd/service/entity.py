@@ -86,7 +86,7 @@ class EntityService:
             purged_ids=receipt.purged_ids[: limits.MAX_NAMED_IDS],
             purged_count=receipt.purged_count,
             mentioning_ids=receipt.mentioning_ids[: limits.MAX_NAMED_IDS],
-            backups=self._ports.store.backups(),
+            backups=self._ports.copies(),
             dry_run=request.dry_run,
             memories=[memory_to_pb(memory_for(memory, call)) async for memory in in_turns(receipt.memories)],
             mentioning_memories=[

@@ -68,7 +68,7 @@ class JobService:
         request: pb.ListParkedThreadsRequest,
         call: Call,  # noqa: ARG002  it is asked of the host
     ) -> pb.ListParkedThreadsResponse:
-        found = await self._ports.store.work_in([WorkState.PARKED], limit=_size(request.page_size))
+        found = await self._ports.store.work.find(states=[WorkState.PARKED], limit=_size(request.page_size))
         return pb.ListParkedThreadsResponse(threads=map(parked_to_pb, found))
 
     async def RetryParkedThreads(

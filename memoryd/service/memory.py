@@ -150,7 +150,7 @@ class MemoryService:
             deleted_count=gone.deleted_count,
             memories=[memory_to_pb(memory_for(memory, call)) async for memory in in_turns(gone.memories)],
             dry_run=request.dry_run,
-            backups=self._ports.store.backups() if request.purge and not request.dry_run else [],
+            backups=self._ports.copies() if request.purge and not request.dry_run else [],
         )
         set_time(response, "purge_time", gone.purge_time)
         return response

@@ -15,7 +15,7 @@ from datetime import datetime
 
 from memoryd.errors import Contended
 from memoryd.model.change import ChangeSet, Entry
-from memoryd.model.commits import Applied, Head
+from memoryd.model.commits import Applied, Head, merged
 from memoryd.model.scope import Owner
 
 __all__ = ["Heads", "RecentChanges"]
@@ -87,8 +87,8 @@ class RecentChanges:
         self._number = 0
         self._bytes = 0
 
-    def since(self, owner: Owner, commit_seq: int) -> list[Applied] | None:
-        """Return the commits of an owner after a number, oldest first; None where not all of them are known."""
+    def since(self, owner: Owner, commit_seq: int) -> Applied | None:
+        """Return what brings an owner from a number to now, as one change set; None where not all of it is known."""
         later: list[Applied] = []
         for number in reversed(self._of.get(owner, ())):
             applied = self._kept[number][1]
@@ -96,7 +96,12 @@ class RecentChanges:
                 break
             later.append(applied)
         after = later[-1].after if later else self.heads.of(owner).commit_seq
-        return later[::-1] if after <= commit_seq else None
+        if after > commit_seq:
+            return None
+        if len(later) == 1:
+            return later[0]
+        change = merged([applied.change for applied in reversed(later)])
+        return Applied(later[0].commit_seq if later else commit_seq, change, commit_seq)
 
     def add(self, commit_seq: int, change: ChangeSet) -> Applied:
         """Take in a commit, and return it as those who follow learn of it."""

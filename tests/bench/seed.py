@@ -20,7 +20,7 @@ from memoryd.model.memory import Kind, Memory, Source
 from memoryd.model.scope import Scope
 from memoryd.store.duckdb.vectors import VectorColumns
 from memoryd.store.duckdb.writer import write
-from tests.builders import open_store
+from tests.builders import open_database
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 A_SESSION = 20  # messages
@@ -58,7 +58,7 @@ def fill(database: Path, scopes: dict[str, int], *, others: int = 0, vectors: bo
     speakers, an hour each.
     """
     encoder = builtin_encoder() if vectors else None
-    opened = open_store(database, memory_limit_bytes=1 << 30)
+    opened = open_database(database, memory_limit_bytes=1 << 30)
     rng = np.random.default_rng(2)
     stamp = BEGIN
     columns = VectorColumns(opened.connection)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from memory_client import MemoryClient, MessageDraft, MessageSearch
 
-from memoryd.model.change import ChangeSet, ConversationChange
+from memoryd.model.change import ChangeSet, ConversationChange, NewMessage
 from memoryd.model.conversation import Message, Role, Thread
 from memoryd.model.scope import Owner, Scope
 from memoryd.store.duckdb.changes import write
@@ -29,7 +29,7 @@ from memoryd.v1 import (
 )
 from tests.bench.report import one, quantile, row, rss_mb, scratch
 from tests.bench.seed import BEGIN, fill, sentences
-from tests.builders import open_store
+from tests.builders import open_database
 from tests.support import Daemon
 
 NO_MODEL = '[embedding]\nprovider = "none"\n'
@@ -197,7 +197,7 @@ def contexts(count: int) -> None:
 
 def _long_thread(database: Path, count: int) -> None:
     """Write a thread of so many messages of user `long` beside a daemon that is not running."""
-    opened = open_store(database, memory_limit_bytes=1 << 30)
+    opened = open_database(database, memory_limit_bytes=1 << 30)
     owner = Owner("default", Scope(user_id="long"))
     began = BEGIN
     thread = Thread(
@@ -210,7 +210,7 @@ def _long_thread(database: Path, count: int) -> None:
     )  # fmt: skip
     con = opened.connection
     con.execute("BEGIN")
-    talk = ConversationChange(owner, messages=((message, "spoke mani thing day"),), threads=(thread,))
+    talk = ConversationChange(owner, messages=(NewMessage(message, "spoke mani thing day"),), threads=(thread,))
     write(con, [ChangeSet(conversation=talk)], opened.commit_seq + 1, ())
     con.execute("UPDATE commits SET commit_seq = ?", [count])
     con.execute(

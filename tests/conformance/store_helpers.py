@@ -13,11 +13,17 @@ LATER = NOW + timedelta(days=1)
 
 
 async def put(store, *entries):
-    await store.commit(*ChangeSet(inserts=entries).by_owner())
+    await store.commits.write(*ChangeSet(inserts=entries).by_owner())
 
 
 async def page(store, scope=ALICE, wanted=None, *, limit=9, after=None, chat_id=None):
-    return await store.page(visible_to(scope, chat_id=chat_id), wanted or Filter(), now=LATER, limit=limit, after=after)
+    return await store.memories.page(
+        visible_to(scope, chat_id=chat_id),
+        wanted or Filter(),
+        now=LATER,
+        limit=limit,
+        after=after,
+    )
 
 
 def grant(grant_id="g1", **more):

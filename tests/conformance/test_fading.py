@@ -157,7 +157,7 @@ async def test_what_has_faded_is_forgotten_once_and_can_be_restored(kind, folder
         for _ in range(3):
             await forget_faded(ports, now=clock())
         assert [stated.id] == [m.id for m in (await alice.page()).memories]
-        (gone,) = [e.memory for e in await store.entries(learnt.owner, [learnt.id])]
+        (gone,) = [e.memory for e in await store.memories.entries(learnt.owner, [learnt.id])]
         assert ("decayed", 0.8) == (gone.delete_reason, gone.confidence)
         early = learnt.create_time + timedelta(days=1)
         assert [learnt.id] == [hit.memory.id for hit in (await alice.search("jazz", as_of=early)).hits]
@@ -173,6 +173,6 @@ async def test_a_sandbox_s_searches_keep_nothing_alive(clock):
         clock.now += timedelta(days=290)
         for trust in (Trust.SANDBOX, Trust.HOST):
             ports.recalls.note([learnt], clock(), trusted=Caller(user_id="alice", trust=trust).trust is Trust.HOST)
-            await ports.store.note_recalls(ports.recalls.take())
+            await ports.store.memories.note_recalls(ports.recalls.take())
             faded = (await forget_faded(ports, now=clock() + timedelta(days=20), dry_run=True)).faded
             assert [learnt.id][: trust is Trust.SANDBOX] == [one.id for one in faded]

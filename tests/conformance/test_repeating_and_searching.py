@@ -93,13 +93,13 @@ async def test_a_restore_that_is_sent_again_does_not_undo_a_later_delete(memory)
 async def test_a_retry_while_the_first_call_is_still_writing_gets_its_answer(folder, clock):
     async with backend("duckdb", folder, clock) as memory:
         store, once = memory.ports.store, str(uuid.uuid4())
-        commit = store.commit
+        commit = store.commits.write
 
         async def slow(change):
             await asyncio.sleep(0.2)
             return await commit(change)
 
-        store.commit = slow
+        store.commits.write = slow
         first = asyncio.ensure_future(memory.add("said once", request_id=once))
         await asyncio.sleep(0.1)
         first.cancel()  # the caller hangs up; the write goes on

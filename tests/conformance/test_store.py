@@ -18,8 +18,8 @@ from memoryd.model.query import Filter
 from memoryd.model.receipt import AddReceipt
 from memoryd.model.scope import Owner
 from memoryd.model.trust import Trust
-from memoryd.store.base import Cursor
-from tests.builders import ALICE, BOB, NOW, TEAM, HashEncoder, added, entry, memory, visible_to
+from memoryd.store.memories import Cursor
+from tests.builders import ALICE, BOB, NOW, TEAM, HashEncoder, added, entry, memory, stored, visible_to
 from tests.conformance.store_helpers import LATER, page, put
 
 OWNER = Owner("default", ALICE)
@@ -30,7 +30,7 @@ async def test_another_scope_sees_nothing(store):
     assert [] == await page(store, BOB)
     assert [] == await page(store, TEAM)
     other_agent = replace(visible_to(ALICE), agent_id="other")
-    assert [] == await store.page(other_agent, Filter(), now=LATER, limit=9)
+    assert [] == await store.memories.page(other_agent, Filter(), now=LATER, limit=9)
 
 
 async def test_a_user_in_a_chat_sees_both_scopes_and_no_third(store):
@@ -63,8 +63,8 @@ async def test_every_field_comes_back_as_it_was_put(store):
     )
     await put(store, entry(full))
     assert [full] == await page(store)
-    assert [full] == await store.find(visible_to(ALICE), full.id)
-    back = await store.entry(full)
+    assert [full] == await store.memories.find(visible_to(ALICE), full.id)
+    back = await stored(store, full)
     assert (full, entry(full).terms, HashEncoder.fingerprint) == (back.memory, back.terms, back.fingerprint)
     assert np.array_equal(entry(full).vector, back.vector)
 
@@ -116,33 +116,33 @@ async def test_a_filter_lets_through_what_its_definition_admits(store):
 async def test_a_prefix_finds_at_most_two_and_an_exact_id_alone(store):
     ids = ["aaaaaaaa" + "b" * 18, "aaaaaaaa" + "c" * 18, "aaaaaaaa" + "d" * 18]
     await put(store, *(entry(memory(id=i)) for i in ids))
-    assert 2 == len(await store.find(visible_to(ALICE), "aaaaaaaa"))
-    assert [ids[1]] == [m.id for m in await store.find(visible_to(ALICE), "aaaaaaaac")]
-    assert [ids[2]] == [m.id for m in await store.find(visible_to(ALICE), ids[2])]
-    assert [] == await store.find(visible_to(BOB), ids[0])
-    assert [] == await store.find(visible_to(ALICE), "aaaaaaa%")
-    assert [] == await store.find(visible_to(ALICE), "_aaaaaaa")
+    assert 2 == len(await store.memories.find(visible_to(ALICE), "aaaaaaaa"))
+    assert [ids[1]] == [m.id for m in await store.memories.find(visible_to(ALICE), "aaaaaaaac")]
+    assert [ids[2]] == [m.id for m in await store.memories.find(visible_to(ALICE), ids[2])]
+    assert [] == await store.memories.find(visible_to(BOB), ids[0])
+    assert [] == await store.memories.find(visible_to(ALICE), "aaaaaaa%")
+    assert [] == await store.memories.find(visible_to(ALICE), "_aaaaaaa")
 
 
 async def test_a_deleted_memory_is_found_only_when_asked_for(store):
     gone = memory(delete_time=NOW)
     await put(store, entry(gone))
-    assert [] == await store.find(visible_to(ALICE), gone.id)
-    assert [gone] == await store.find(visible_to(ALICE), gone.id[:9], deleted=True)
+    assert [] == await store.memories.find(visible_to(ALICE), gone.id)
+    assert [gone] == await store.memories.find(visible_to(ALICE), gone.id[:9], deleted=True)
 
 
 async def test_an_update_replaces_what_may_change_and_nothing_else(store):
     first = entry(tags=("a",))
     await put(store, first)
     changed = replace(first.memory, tags=("b",), confidence=0.5, supersede_time=NOW, superseded_by="x")
-    await store.commit(ChangeSet(updates=(replace(first, memory=changed, terms="other words", vector=None),)))
-    back = await store.entry(changed)
+    await store.commits.write(ChangeSet(updates=(replace(first, memory=changed, terms="other words", vector=None),)))
+    back = await stored(store, changed)
     assert (changed, "other words") == (back.memory, back.terms)
     assert np.array_equal(first.vector, back.vector)
 
 
 async def test_an_update_of_what_is_not_there_changes_nothing(store):
-    await store.commit(ChangeSet(updates=(entry(),)))
+    await store.commits.write(ChangeSet(updates=(entry(),)))
     assert [] == await page(store)
 
 
@@ -170,17 +170,17 @@ async def test_one_bad_change_set_harms_no_other_of_its_transaction(store):
 
 async def test_commits_are_numbered_by_owner_and_announced_before_they_return(store):
     seen = []
-    store.on_commit(seen.append)
-    before = await store.head(OWNER)
+    store.commits.memories.follow(seen.append)
+    before = await store.commits.memories.head(OWNER)
     for n in range(3):
         made = entry(f"{n}")
         await put(store, made)
         assert (n + 1, made) == (len(seen), seen[n].change.inserts[0])
-        assert Head(seen[n].commit_seq, made.memory.create_time) == await store.head(OWNER)
-    mine = await store.head(OWNER)
+        assert Head(seen[n].commit_seq, made.memory.create_time) == await store.commits.memories.head(OWNER)
+    mine = await store.commits.memories.head(OWNER)
     await put(store, entry("of bob", scope=BOB))
-    await store.commit(ChangeSet(marks={"decay": NOW}))
-    assert mine == await store.head(OWNER)
+    await store.commits.write(ChangeSet(marks={"decay": NOW}))
+    assert mine == await store.commits.memories.head(OWNER)
     await put(store, entry("4"))
     numbers = [before.commit_seq, *(applied.commit_seq for applied in seen if applied.change.owner == OWNER)]
     assert numbers == sorted(set(numbers))
@@ -190,116 +190,118 @@ async def test_commits_are_numbered_by_owner_and_announced_before_they_return(st
 async def test_a_head_keeps_the_newest_create_time_and_the_last_purge(store):
     kept, gone = entry("kept"), entry("gone", create_time=LATER)
     await put(store, kept, gone)
-    first = await store.head(OWNER)
-    await store.commit(ChangeSet(updates=(kept,)))
-    second = await store.head(OWNER)
+    first = await store.commits.memories.head(OWNER)
+    await store.commits.write(ChangeSet(updates=(kept,)))
+    second = await store.commits.memories.head(OWNER)
     assert (LATER, LATER, first.purge_seq) == (first.newest_create_time, second.newest_create_time, second.purge_seq)
-    await store.commit(ChangeSet(purges=(gone.memory,)))
-    third = await store.head(OWNER)
+    await store.commits.write(ChangeSet(purges=(gone.memory,)))
+    third = await store.commits.memories.head(OWNER)
     assert (LATER, third.commit_seq) == (third.newest_create_time, third.purge_seq)
     noted = RecordedRequest(OWNER, "AddMemory", "r", "h", AddReceipt(), NOW)
-    await store.commit(ChangeSet(request=noted))  # which changes nothing that is decided
-    assert third == await store.head(OWNER)
+    await store.commits.write(ChangeSet(request=noted))  # which changes nothing that is decided
+    assert third == await store.commits.memories.head(OWNER)
     await put(store, entry("more"))
-    assert (third.purge_seq, True) == (
-        (await store.head(OWNER)).purge_seq, third.commit_seq < (await store.head(OWNER)).commit_seq,
-    )  # fmt: skip
+    last = await store.commits.memories.head(OWNER)
+    assert (third.purge_seq, True) == (last.purge_seq, third.commit_seq < last.commit_seq)
 
 
 async def test_of_commits_that_wait_together_only_those_decided_too_early_fail(store):
-    seen = (await store.head(OWNER)).commit_seq
+    seen = (await store.commits.memories.head(OWNER)).commit_seq
     changes = [ChangeSet(inserts=(entry(f"{n}", scope=replace(BOB, user_id=f"u{n}")),)) for n in range(20)]
     rivals = [ChangeSet(inserts=(entry(f"rival {n}"),), based_on=seen) for n in range(2)]
-    results = await asyncio.gather(*map(store.commit, [*rivals, *changes]), return_exceptions=True)
+    results = await asyncio.gather(*map(store.commits.write, [*rivals, *changes]), return_exceptions=True)
     assert [type(None), Contended, *[type(None)] * 20] == [type(result) for result in results]
 
 
 async def test_what_was_decided_before_the_last_commit_of_its_owner_is_refused(store):
     await put(store, entry("first"))
-    seen = (await store.head(OWNER)).commit_seq
+    seen = (await store.commits.memories.head(OWNER)).commit_seq
     await put(store, entry("of bob", scope=BOB))  # which changes nothing for alice
-    await store.commit(ChangeSet(inserts=(entry("in time"),), based_on=seen))
+    await store.commits.write(ChangeSet(inserts=(entry("in time"),), based_on=seen))
     late = ChangeSet(inserts=(entry("too late"),), based_on=seen)
     with pytest.raises(Contended):
-        await store.commit(late)
+        await store.commits.write(late)
     of_bob = ChangeSet(inserts=(entry("bob too", scope=BOB),))
     with pytest.raises(Contended):
-        await store.commit(of_bob, late)
+        await store.commits.write(of_bob, late)
     assert ["in time", "first"] == [m.content for m in await page(store)]
     assert ["of bob"] == [m.content for m in await page(store, BOB)]
-    now = (await store.head(OWNER)).commit_seq
+    now = (await store.commits.memories.head(OWNER)).commit_seq
     with pytest.raises(Contended):  # the second one was not decided on the first
-        await store.commit(*(ChangeSet(inserts=(entry(f"twin {n}"),), based_on=now) for n in range(2)))
+        await store.commits.write(*(ChangeSet(inserts=(entry(f"twin {n}"),), based_on=now) for n in range(2)))
     rivals = [ChangeSet(inserts=(entry(f"rival {n}"),), based_on=now) for n in range(8)]
-    results = await asyncio.gather(*map(store.commit, rivals), return_exceptions=True)
+    results = await asyncio.gather(*map(store.commits.write, rivals), return_exceptions=True)
     assert [Contended] * 7 == [type(result) for result in results if result is not None]
     assert 3 == len(await page(store))
 
 
 async def test_a_request_id_that_is_taken_is_a_conflict(store):
     noted = RecordedRequest(OWNER, "AddMemory", "once", "hash", AddReceipt(), NOW)
-    await store.commit(ChangeSet(inserts=(entry("one"),), request=noted))
+    await store.commits.write(ChangeSet(inserts=(entry("one"),), request=noted))
     with pytest.raises(Contended):
-        await store.commit(ChangeSet(inserts=(entry("two"),), request=replace(noted, payload_hash="other")))
+        await store.commits.write(ChangeSet(inserts=(entry("two"),), request=replace(noted, payload_hash="other")))
     assert (noted, ["one"]) == (
-        await store.recorded(OWNER, "AddMemory", "once"), [m.content for m in await page(store)],
+        await store.commits.recorded(OWNER, "AddMemory", "once"), [m.content for m in await page(store)],
     )  # fmt: skip
 
 
 async def test_the_changes_since_a_commit_are_those_of_the_owner_and_end_with_a_purge(store):
-    start = (await store.head(OWNER)).commit_seq
+    start = (await store.commits.memories.head(OWNER)).commit_seq
     kept, gone = entry("kept"), entry("gone for good")
     await put(store, kept, gone)
-    middle = (await store.head(OWNER)).commit_seq
+    middle = (await store.commits.memories.head(OWNER)).commit_seq
     await put(store, entry("of bob", scope=BOB))
     stone = Tombstone(OWNER, b"x" * 32)
     named = Entity("e1", OWNER, NOW, Trust.HOST, name="Zoe")
-    await store.commit(ChangeSet(tombstones=(stone,), entities=(named,)))
-    first, second = await store.changes(OWNER, start)
-    assert ((kept, gone), (stone,), (named,)) == (
-        first.change.inserts, second.change.tombstones, second.change.entities,
-    )  # fmt: skip
-    assert [second] == await store.changes(OWNER, middle)
-    assert [] == await store.changes(OWNER, second.commit_seq)
+    await store.commits.write(ChangeSet(tombstones=(stone,), entities=(named,)))
+    both = await store.commits.memories.changes(OWNER, start)
+    assert ((kept, gone), (stone,), (named,)) == (both.change.inserts, both.change.tombstones, both.change.entities)
+    second = await store.commits.memories.changes(OWNER, middle)
+    assert ((), (stone,), (named,)) == (second.change.inserts, second.change.tombstones, second.change.entities)
+    assert (start, middle) == (both.after, second.after)
+    assert second.commit_seq == both.commit_seq == (await store.commits.memories.head(OWNER)).commit_seq
+    assert ChangeSet() == (await store.commits.memories.changes(OWNER, second.commit_seq)).change
 
-    await store.commit(ChangeSet(purges=(gone.memory,), forget_entities=(named,)))
-    purged = (await store.head(OWNER)).commit_seq
-    assert (None, None) == (await store.changes(OWNER, start), await store.changes(OWNER, purged - 1))
+    await store.commits.write(ChangeSet(purges=(gone.memory,), forget_entities=(named,)))
+    purged = (await store.commits.memories.head(OWNER)).commit_seq
+    assert (None, None) == (
+        await store.commits.memories.changes(OWNER, start),
+        await store.commits.memories.changes(OWNER, purged - 1),
+    )
     await put(store, entry("after the purge"))
-    await store.commit(ChangeSet(forget_entities=(named,)))
-    assert await store.changes(OWNER, purged) is None
-    purged = (await store.head(OWNER)).commit_seq
+    await store.commits.write(ChangeSet(forget_entities=(named,)))
+    assert await store.commits.memories.changes(OWNER, purged) is None
+    purged = (await store.commits.memories.head(OWNER)).commit_seq
     await put(store, entry("after that"))
-    assert ["after that"] == [
-        made.memory.content for one in await store.changes(OWNER, purged) for made in one.change.inserts
-    ]
-    assert await store.changes(OWNER, start) is None
+    later = await store.commits.memories.changes(OWNER, purged)
+    assert ["after that"] == [made.memory.content for made in later.change.inserts]
+    assert await store.commits.memories.changes(OWNER, start) is None
 
 
 async def test_a_request_is_remembered_with_its_effect(store):
     made = entry()
     request = RecordedRequest(made.memory.owner, "AddMemory", "r\x1f'1", "hash", added(made.memory, "x"), NOW)
-    await store.commit(ChangeSet(inserts=(made,), request=request))
-    assert request == await store.recorded(made.memory.owner, "AddMemory", "r\x1f'1")
-    assert await store.recorded(made.memory.owner, "DeleteMemory", "r\x1f'1") is None
-    assert await store.recorded(Owner("default", BOB), "AddMemory", "r\x1f'1") is None
+    await store.commits.write(ChangeSet(inserts=(made,), request=request))
+    assert request == await store.commits.recorded(made.memory.owner, "AddMemory", "r\x1f'1")
+    assert await store.commits.recorded(made.memory.owner, "DeleteMemory", "r\x1f'1") is None
+    assert await store.commits.recorded(Owner("default", BOB), "AddMemory", "r\x1f'1") is None
 
 
 async def test_a_change_set_is_of_one_owner_and_those_of_several_are_whole_or_nothing(store):
     seen = []
-    store.on_commit(lambda applied: seen.append(applied.change.owners))
+    store.commits.memories.follow(lambda applied: seen.append(applied.change.owners))
     mine, ours = entry("mine"), entry("ours", scope=TEAM)
     mixed = ChangeSet(inserts=(mine, ours), marks={"purge": NOW})
     for wrong in (mixed, replace(mixed, marks={}), ChangeSet(inserts=(mine,), marks={"purge": NOW})):
         with pytest.raises(ValueError, match="by_owner"):
-            await store.commit(wrong)
+            await store.commits.write(wrong)
     assert [] == seen == await page(store, ALICE, chat_id="team")
 
-    await store.commit(*mixed.by_owner())
+    await store.commits.write(*mixed.by_owner())
     assert [frozenset({mine.memory.owner}), frozenset({ours.memory.owner}), frozenset()] == seen
-    assert "purge" in await store.marks()
+    assert "purge" in await store.work.marks()
 
     other = entry("other")
     with pytest.raises(Unavailable):  # ours is there already
-        await store.commit(*ChangeSet(inserts=(other, ours)).by_owner())
+        await store.commits.write(*ChangeSet(inserts=(other, ours)).by_owner())
     assert [ours.memory, mine.memory] == await page(store, ALICE, chat_id="team")

@@ -134,7 +134,7 @@ class Gatherer:
         key = ThreadKey(request.thread_id, request.shared)
         self._owner = key.owner(self._caller)
         if request.thread_id not in request.exclude_thread_ids:
-            self._thread = await self._ports.store.thread(self._owner, key.thread_id)
+            self._thread = await self._ports.store.conversations.thread(self._owner, key.thread_id)
 
     async def _find(self, wanted: Filter, limit: int, scopes: Scopes, *, kept: int | None = None) -> Sequence[Hit]:
         """Return what answers the prompt, above the floor; a prompt that says nothing is answered by nothing."""
@@ -257,7 +257,7 @@ class Gatherer:
         """Read what the user and the chat have."""
         for owner in self._caller.visibility.owners:
             name = owner.scope.user_id or owner.scope.chat_id or ""
-            held = await self._ports.store.working_memory(owner)
+            held = await self._ports.store.conversations.working_memory(owner)
             self._working.append((name, replace(held, author=_author(held.author, owner.scope))))
 
     def working_memories(self) -> list[tuple[str, WorkingMemory]]:
@@ -371,7 +371,7 @@ class Gatherer:
         whole: dict[Place, str] = {}
         for owner in dict.fromkeys(memory.owner for memory in long):
             places = {place_of(memory.key) for memory in long if memory.owner == owner}
-            for message in await self._ports.store.messages_at(owner, places):
+            for message in await self._ports.messages_at(owner, places):
                 whole[owner, message.thread_id, message.seq] = message.said
 
         def shown(memory: Memory) -> Memory:
@@ -389,8 +389,7 @@ class Gatherer:
             if index is not None:
                 found = [one for place in mine for one in index.of_key(message_key(*place[1:]), self._now)]
             else:
-                said = await self._ports.store.messages_at(owner, {place[1:] for place in mine})
-                found = [message.as_memory() for message in said]
+                found = [one.as_memory() for one in await self._ports.messages_at(owner, {place[1:] for place in mine})]
             held |= {(owner, *place_of(memory.key)): memory for memory in found}
         return held
 

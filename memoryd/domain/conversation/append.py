@@ -31,13 +31,14 @@ from memoryd.index.analysis import analyse, indexed_text
 from memoryd.knowledge.secrets import Given
 from memoryd.model import limits
 from memoryd.model.caller import Caller
-from memoryd.model.change import ChangeSet, ConversationChange, RecordedRequest
+from memoryd.model.change import ChangeSet, ConversationChange, NewMessage, RecordedRequest
 from memoryd.model.conversation import Message, Role, Session, Thread
 from memoryd.model.message_draft import MessageDraft
 from memoryd.model.receipt import AppendReceipt
 from memoryd.model.talk import Appended, AppendedMessage
 from memoryd.model.trust import Trust
 from memoryd.model.validation import check_id
+from memoryd.store.conversations import MessageSelector
 
 __all__ = ["append"]
 
@@ -97,7 +98,7 @@ class _Append(Write[Appended]):
         return self._key, self._session_id, self._drafts
 
     async def replay(self, earlier: RecordedRequest) -> Appended:
-        thread = await self.ports.store.thread(self._owner, self._key.thread_id)
+        thread = await self.ports.store.conversations.thread(self._owner, self._key.thread_id)
         told = receipt_of(earlier, AppendReceipt)
         counts = (0, 0) if thread is None else (thread.message_count, thread.turn_count)
         return Appended(True, told.messages, told.session_id, *counts)
@@ -164,7 +165,8 @@ class _Append(Write[Appended]):
         thread, current = await self._thread()
         given = [draft.id for draft, _, _ in self._said if draft.id]
         if thread.message_count:
-            taken = await store.taken_ids(self._owner, thread.id, given)
+            named = MessageSelector(owner=self._owner, thread_id=thread.id, ids=given)
+            taken = {head.id for head in await store.conversations.heads(named)}
             for n, (draft, _, _) in enumerate(self._said):
                 if draft.id in taken:
                     raise Conflict(
@@ -175,10 +177,12 @@ class _Append(Write[Appended]):
         )
         session_id = session.id
         messages = self._messages(thread, session_id)
-        size = sum(message.text_bytes for message, _ in messages)
+        size = sum(one.message.text_bytes for one in messages)
         await check_quota(size, f"these messages have {size}", self.caller, self.ports, self.now)
-        changed = self._thread_after(thread, [message for message, _ in messages], session_id)
-        told = tuple(AppendedMessage(one.id, one.seq, one.create_time, one.masked) for one, _ in messages)
+        changed = self._thread_after(thread, [one.message for one in messages], session_id)
+        told = tuple(
+            AppendedMessage(one.id, one.seq, one.create_time, one.masked) for one in (new.message for new in messages)
+        )
         note = request.record(AppendReceipt(self._owner, thread.id, session_id, told), self.now)
         talk = ConversationChange(self._owner, messages=tuple(messages), threads=(changed,), sessions=sessions)
 
@@ -196,20 +200,21 @@ class _Append(Write[Appended]):
         if known is not None:
             return known
         store = self.ports.store
-        thread = await store.thread(self._owner, self._key.thread_id)
+        thread = await store.conversations.thread(self._owner, self._key.thread_id)
         if thread is None:
             return new_thread(self._key, self._owner, self.now, self.caller.trust), None
-        session = await store.session(self._owner, thread.id, thread.session_id) if thread.session_id else None
+        session = (
+            await store.conversations.session(self._owner, thread.id, thread.session_id) if thread.session_id else None
+        )
         return thread, session
 
-    def _messages(self, thread: Thread, session_id: str) -> list[tuple[Message, str]]:
+    def _messages(self, thread: Thread, session_id: str) -> list[NewMessage]:
         made = []
         for n, (draft, masked, terms) in enumerate(self._said):
             created = draft.create_time or self.now + timedelta(microseconds=n)
             message_id = draft.id or self.ports.new_id()
-            made.append(
-                (self._message(draft, message_id, thread.last_seq + 1 + n, session_id, created, masked=masked), terms)
-            )
+            message = self._message(draft, message_id, thread.last_seq + 1 + n, session_id, created, masked=masked)
+            made.append(NewMessage(message, terms))
         return made
 
     def _thread_after(self, thread: Thread, messages: Sequence[Message], session_id: str) -> Thread:

@@ -69,8 +69,8 @@ class MessageEmbedder:
         """Return how many messages wait for a vector; 0 where there is no model."""
         if not self._ports.embedder.fingerprint:
             return 0
-        done = (await self._ports.store.counters()).get(self._name, 0)
-        return (await self._ports.store.message_totals(done))[1]
+        done = (await self._ports.store.work.counters()).get(self._name, 0)
+        return (await self._ports.store.conversations.totals(done))[1]
 
     async def serve(self) -> None:
         """Embed what is appended, until it is cancelled; nothing where there is no model."""
@@ -116,22 +116,22 @@ class MessageEmbedder:
         """Embed and write the next messages; False if there are none."""
         ports = self._ports
         ports.lag.appended.clear()
-        counters = await ports.store.counters()
+        counters = await ports.store.work.counters()
         known = counters.get(self._name)
         after = known or 0
-        page = await ports.store.messages_past(after, limit=PAGE)
-        ports.lag.waiting = (await ports.store.message_totals(after))[1] if page else 0
+        page = await ports.store.conversations.numbered(after, limit=PAGE)
+        ports.lag.waiting = (await ports.store.conversations.totals(after))[1] if page else 0
         if not page:
             return False
         if known is None:  # vectors of another model go before the first of this one
-            await ports.store.commit(self._begun(counters))
+            await ports.store.commits.write(self._begun(counters))
         began = time.perf_counter()
         messages = [message for _, message in page]
         parts = [messages[n : n + PART] for n in range(0, len(messages), PART)]
         embedded = [one for made in await asyncio.gather(*map(self._vectors, parts)) for one in made]
         moved = ChangeSet(counters={self._name: page[-1][0]}, counters_before={self._name: after})
         try:
-            await ports.store.commit(*self._changes(messages, embedded, after), moved)
+            await ports.store.commits.write(*self._changes(messages, embedded, after), moved)
         except Contended:  # another daemon has made these vectors meanwhile
             return True
         ports.lag.done((message.owner for message in messages), max(0, ports.lag.waiting - len(page)))
@@ -166,10 +166,10 @@ class MessageEmbedder:
     async def step_of_long(self) -> bool:
         """Give the next long messages the vectors of their later windows; False if there are none."""
         store = self._ports.store
-        counters = await store.counters()
+        counters = await store.work.counters()
         known, until = counters.get(self._windows_name), counters.get(self._name, 0)
         after = max(known or 0, self._looked_at)
-        page = await store.messages_past(after, limit=LONG_PAGE, until=until, above_bytes=LONG_MESSAGE_BYTES)
+        page = await store.conversations.numbered(after, limit=LONG_PAGE, until=until, above_bytes=LONG_MESSAGE_BYTES)
         if not page:
             self._looked_at = max(after, until)
             return False
@@ -179,7 +179,7 @@ class MessageEmbedder:
         embedded = [await self._windows(message) for message in messages]
         moved = ChangeSet(counters={self._windows_name: page[-1][0]}, counters_before={self._windows_name: known})
         with contextlib.suppress(Contended):  # another daemon has made these vectors meanwhile
-            await store.commit(*self._changes(messages, embedded, after), moved)
+            await store.commits.write(*self._changes(messages, embedded, after), moved)
         return True
 
     async def _windows(self, message: Message) -> Embedded | None:

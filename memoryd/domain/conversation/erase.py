@@ -16,6 +16,7 @@ from memoryd.model.change import PURGE, ChangeSet, ConversationChange
 from memoryd.model.conversation import Thread
 from memoryd.model.memory import Source
 from memoryd.model.talk import ErasedThread
+from memoryd.store.conversations import MessageSelector
 
 __all__ = ["erase_thread"]
 
@@ -40,16 +41,16 @@ async def erase_thread(
     if with_memories:
         gone = await forget_matching(match, caller, ports, now=now, dry_run=dry_run, purge=True)
         memory_ids = gone.deleted_ids
-    backups = tuple(ports.store.backups())
+    backups = ports.copies()
     if dry_run:
-        ids = await ports.store.first_message_ids(owner, seen.id, limit=limits.MAX_NAMED_IDS)
+        ids = await _first_ids(seen, ports)
         return ErasedThread(seen, tuple(ids), memory_ids, backups, dry_run=True)
 
     async def decide() -> Decision[ErasedThread]:
         thread = await known_thread(key, owner, ports)
         _refuse_higher(thread, caller)
         await _refuse_others(thread, caller, ports)
-        ids = tuple(await ports.store.first_message_ids(owner, thread.id, limit=limits.MAX_NAMED_IDS))
+        ids = tuple(await _first_ids(thread, ports))
         talk = ConversationChange(owner, purge_threads=(thread,), purged_ids=ids[: limits.MAX_AUDITED_IDS])
         receipt = ErasedThread(thread, ids, memory_ids, backups)
         return Decision(ChangeSet(conversation=talk, marks={PURGE: now}), answering(receipt))
@@ -67,10 +68,17 @@ async def _refuse_others(thread: Thread, caller: Caller, ports: Ports) -> None:
     if not caller.trust.is_sandbox or thread.scope.user_id is not None:
         return
     before = thread.last_seq + 1
-    while found := await ports.store.messages(thread.owner, thread.id, limit=READ_AT_ONCE, before=before):
+    while found := await ports.store.conversations.messages(
+        MessageSelector(owner=thread.owner, thread_id=thread.id, limit=READ_AT_ONCE, before=before, is_from_end=True),
+    ):
         if not all(map(caller.may_erase, found)):
             raise TrustTooLow("the thread holds messages of other users of the chat; it is not erased from a sandbox")
         before = found[0].seq
+
+
+async def _first_ids(thread: Thread, ports: Ports) -> list[str]:
+    selector = MessageSelector(owner=thread.owner, thread_id=thread.id, limit=limits.MAX_NAMED_IDS)
+    return [head.id for head in await ports.store.conversations.heads(selector)]
 
 
 def _refuse_higher(thread: Thread, caller: Caller) -> None:

@@ -14,6 +14,7 @@ from memoryd.model.caller import Caller
 from memoryd.model.conversation import Message
 from memoryd.model.talk import MessagePage
 from memoryd.model.validation import check_count, check_id
+from memoryd.store.conversations import MessageSelector
 
 __all__ = ["last_within", "list_messages"]
 
@@ -43,19 +44,23 @@ async def list_messages(  # noqa: PLR0913  one argument for each field of the co
     owner = key.owner(caller)
     thread = await known_thread(key, owner, ports)
     if message_ids:
-        named = await ports.store.messages_of_ids(owner, thread.id, message_ids)
+        named = await ports.store.conversations.messages(
+            MessageSelector(owner=owner, thread_id=thread.id, ids=message_ids),
+        )
         return MessagePage(tuple(last_within(named, tokens)), "")
     bound = bound_to("messages", caller, key, session_id, in_view, *([whole] if whole else []))
     before = read_number(page_token, ports.secret, bound) if page_token else 0
-    found = await ports.store.messages(
-        owner,
-        thread.id,
+    wanted = MessageSelector(
+        owner=owner,
+        thread_id=thread.id,
         limit=size + (MOST_OF_A_TURN if whole else 1),
+        is_from_end=True,
         before=before or thread.last_seq + 1,
         after=thread.view_seq if in_view else 0,
         session_id=session_id,
         most_bytes=limits.MAX_PAGE_BYTES,
     )
+    found = await ports.store.conversations.messages(wanted)
     kept = last_within(found[-size:], tokens)
     if whole:
         kept = whole_turns(found, len(found) - len(kept), tokens, token_count)

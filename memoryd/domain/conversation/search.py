@@ -19,6 +19,7 @@ from memoryd.model.scope import Owner
 from memoryd.model.talk import FoundMessages, MessageHit, MessageSearch
 from memoryd.model.trust import Trust
 from memoryd.model.validation import check_count
+from memoryd.store.conversations import MessageSelector
 
 __all__ = ["search_messages", "search_with_messages"]
 
@@ -93,9 +94,9 @@ async def _messages(
         kept, omitted = _within_an_answer(hits, {place: one.text_bytes for place, one in said.items()}, before, after)
     else:  # of many, sizes are read before texts
         sizes = {
-            (owner, *place): size
+            (owner, head.thread_id, head.seq): head.text_bytes
             for owner, wanted in places.items()
-            for place, size in (await ports.store.message_sizes(owner, wanted)).items()
+            for head in await ports.store.conversations.heads(MessageSelector(owner=owner, places=wanted))
         }
         kept, omitted = _within_an_answer(hits, sizes, before, after)
         said = await _read({owner: {place[1:] for place in kept if place[0] == owner} for owner in places}, ports)
@@ -107,7 +108,7 @@ async def _read(places: Mapping[Owner, set[tuple[str, int]]], ports: Ports) -> d
     return {
         (owner, message.thread_id, message.seq): message
         for owner, wanted in places.items()
-        for message in await ports.store.messages_at(owner, wanted)
+        for message in await ports.messages_at(owner, wanted)
     }
 
 

@@ -101,7 +101,9 @@ async def session_for(
     """
     changed = []
     is_current = current is not None and asked == current.id
-    known = await ports.store.session(thread.owner, thread.id, asked) if asked and not is_current else None
+    known = (
+        await ports.store.conversations.session(thread.owner, thread.id, asked) if asked and not is_current else None
+    )
     if is_current and current is not None and current.state is not SessionState.OPEN:
         known = current
     if known is not None and known.trust.outranks(trust):

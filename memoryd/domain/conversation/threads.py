@@ -22,7 +22,7 @@ from memoryd.model.scope import Owner
 from memoryd.model.talk import CompactedThread, SessionPage, Summary, ThreadPage
 from memoryd.model.trust import Trust
 from memoryd.model.validation import check_count, check_id, check_text
-from memoryd.store.base import Cursor
+from memoryd.store.memories import Cursor
 
 __all__ = [
     "ThreadKey",
@@ -82,12 +82,12 @@ async def thread_as_it_is(
     key: ThreadKey, owner: Owner, ports: Ports, now: datetime, trust: Trust = Trust.HOST
 ) -> Thread:
     """Return a thread, or an empty one where there is none: what a call answers for an agent that is switched off."""
-    return await ports.store.thread(owner, key.thread_id) or new_thread(key, owner, now, trust)
+    return await ports.store.conversations.thread(owner, key.thread_id) or new_thread(key, owner, now, trust)
 
 
 async def known_thread(key: ThreadKey, owner: Owner, ports: Ports) -> Thread:
     """Return a thread; NotFound if there is none, unless its agent is switched off: that has empty ones."""
-    found = await ports.store.thread(owner, key.thread_id)
+    found = await ports.store.conversations.thread(owner, key.thread_id)
     if found is None and not ports.policy.of(owner.agent_id).enabled:
         return new_thread(key, owner, NEVER)
     if found is None:
@@ -103,7 +103,7 @@ async def get_thread(key: ThreadKey, caller: Caller, ports: Ports) -> Thread:
 
 async def get_summary(key: ThreadKey, caller: Caller, ports: Ports) -> Summary:
     """Return what sums up a thread; an empty one where nothing does."""
-    found = await ports.store.thread(key.owner(caller), key.thread_id)
+    found = await ports.store.conversations.thread(key.owner(caller), key.thread_id)
     if found is None or not found.summary:
         return Summary()
     return Summary(
@@ -124,7 +124,7 @@ async def list_threads(
     prefix = check_text(prefix, "prefix", limit=limits.MAX_ID_BYTES)
     bound = bound_to("threads", caller, prefix)
     after = read_page_token(page_token, ports.secret, bound) if page_token else None
-    found = await ports.store.threads(
+    found = await ports.store.conversations.threads(
         caller.visibility, limit=size + 1, after=None if after is None else (after.create_time, after.id), prefix=prefix
     )
     kept = _within_an_answer(found[:size])
@@ -161,7 +161,7 @@ async def list_sessions(
     owners = caller.visibility.owners if key is None else (key.owner(caller),)
     bound = bound_to("sessions", caller, thread_id, owners, sorted(state.value for state in states))
     after = read_page_token(page_token, ports.secret, bound) if page_token else None
-    found = await ports.store.sessions(
+    found = await ports.store.conversations.sessions(
         owners,
         limit=size + 1,
         after=None if after is None else (after.create_time, after.id),
@@ -173,7 +173,7 @@ async def list_sessions(
     if len(found) > size:
         token = page_token_after(Cursor(kept[-1].start_time, kept[-1].id), ports.secret, bound)
     threads = {
-        (one.owner, one.thread_id): await ports.store.thread(one.owner, one.thread_id)
+        (one.owner, one.thread_id): await ports.store.conversations.thread(one.owner, one.thread_id)
         for one in kept
         if one.state is SessionState.OPEN
     }
@@ -218,7 +218,7 @@ async def check_quota(size: int, told: str, caller: Caller, ports: Ports, now: d
     quota = caller.quota.stored_bytes
     if not quota or size <= 0:
         return
-    used = await ports.store.usage(caller.grant_id, now.date())
+    used = await ports.store.grants.usage(caller.grant_id, now.date())
     if used.stored_bytes + size > quota:
         raise LimitExceeded(f"the grant stores {used.stored_bytes} of {quota} bytes, and {told}", limit="stored_bytes")
 
@@ -317,8 +317,8 @@ async def compact_thread(
 async def get_working_memory(key: ThreadKey | None, caller: Caller, ports: Ports, *, shared: bool) -> WorkingMemory:
     """Return the working memory of a thread, or that of the user or chat; an empty one if none is set."""
     if key is None:
-        return await ports.store.working_memory(caller.writes_to(shared=shared))
-    found = await ports.store.thread(key.owner(caller), key.thread_id)
+        return await ports.store.conversations.working_memory(caller.writes_to(shared=shared))
+    found = await ports.store.conversations.thread(key.owner(caller), key.thread_id)
     return WorkingMemory() if found is None else working_memory_of(found)
 
 
@@ -362,7 +362,7 @@ async def set_working_memory(
     owner = caller.writes_to(shared=shared)
 
     async def decide() -> Decision[WorkingMemory]:
-        known = await ports.store.working_memory(owner)
+        known = await ports.store.conversations.working_memory(owner)
         _refuse_lower_trust(caller, known.trust if known.text else None, "working memory")
         await _check_texts(held.texts, known.texts, caller, ports, now)
         return Decision(ChangeSet(conversation=ConversationChange(owner, working_memory=held)), answering(held))

@@ -26,6 +26,7 @@ from memoryd.model.conversation import Session, SessionState, Thread
 from memoryd.model.scope import Owner
 from memoryd.model.talk import StartedSession
 from memoryd.model.validation import check_id
+from memoryd.store.conversations import ThreadSelector
 
 __all__ = ["end_idle_sessions", "end_session", "start_session"]
 
@@ -49,13 +50,15 @@ async def start_session(
         ports.last_threads.take(owner, key.thread_id)  # it is another one from here on
         if not is_enabled(caller, ports):
             return Decision(None, answering(StartedSession(opened(asked or ports.new_id(), thread, now))))
-        current = await ports.store.session(owner, thread.id, thread.session_id) if thread.session_id else None
+        current = (
+            await ports.store.conversations.session(owner, thread.id, thread.session_id) if thread.session_id else None
+        )
         if current is not None and current.id == asked:
             return Decision(None, answering(StartedSession(session_now(current, thread))))
         if current is not None:
             _refuse_lower(current, caller)
         changed = [] if current is None else [ended(current, thread, now, "next")]
-        known = await ports.store.session(owner, thread.id, asked) if asked else None
+        known = await ports.store.conversations.session(owner, thread.id, asked) if asked else None
         mine = known is None or not known.trust.outranks(caller.trust)  # else one of its own, as with an append
         known, name = (known, asked) if mine else (None, "")
         new = opened(name or ports.new_id(), thread, now, known, trust=caller.trust)
@@ -88,7 +91,7 @@ async def end_session(key: ThreadKey, session_id: str, caller: Caller, ports: Po
         return ended(opened(asked or ports.new_id(), thread, now), thread, now, "ended")
     thread = await known_thread(key, owner, ports)
     wanted = asked or thread.session_id
-    found = await ports.store.session(owner, thread.id, wanted) if wanted else None
+    found = await ports.store.conversations.session(owner, thread.id, wanted) if wanted else None
     if found is None:
         raise ThreadNotFound(
             f"the thread has no session {asked!r}" if asked else "the thread has no open session", field="session_id"
@@ -97,7 +100,7 @@ async def end_session(key: ThreadKey, session_id: str, caller: Caller, ports: Po
         return found
 
     async def change(known: Thread) -> tuple[Thread, tuple[Session, ...], Session]:
-        current = await ports.store.session(owner, known.id, found.id)
+        current = await ports.store.conversations.session(owner, known.id, found.id)
         if current is None or current.state is not SessionState.OPEN:
             return known, (), current or found  # it has ended, or was erased with its thread
         _refuse_lower(current, caller)
@@ -119,8 +122,9 @@ async def end_idle_sessions(ports: Ports, tell: Callable[[str], None], *, now: d
     count, before = 0, now - timedelta(minutes=minutes)
     looked_at: set[tuple[Owner, str]] = set()
     while True:
-        found = await ports.store.idle_threads(before, now + AHEAD, limit=AT_ONCE + len(looked_at))
-        threads = [thread for thread in found if (thread.owner, thread.id) not in looked_at]
+        idle = ThreadSelector(idle_since=before, ahead_of=now + AHEAD)
+        found = await ports.store.conversations.scan_threads(idle, limit=AT_ONCE + len(looked_at))
+        threads = [thread for _, thread in found if (thread.owner, thread.id) not in looked_at]
         for thread in threads:
             is_ended = False
             try:
@@ -139,11 +143,11 @@ async def _end_if_idle(seen: Thread, ports: Ports, now: datetime) -> bool:
 
     async def decide() -> Decision[None]:
         done.clear()
-        thread = await ports.store.thread(seen.owner, seen.id)
+        thread = await ports.store.conversations.thread(seen.owner, seen.id)
         if thread is None or not thread.session_id or not is_idle(thread, ports, now):
             return Decision(None, no_answer)
         ports.last_threads.take(thread.owner, thread.id)
-        current = await ports.store.session(thread.owner, thread.id, thread.session_id)
+        current = await ports.store.conversations.session(thread.owner, thread.id, thread.session_id)
         sessions = () if current is None else (ended(current, thread, now, "idle"),)
         changed = replace(thread, session_id="", revision=thread.revision + 1)
         done.append(True)

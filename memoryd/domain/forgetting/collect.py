@@ -15,7 +15,7 @@ from memoryd.model import limits
 from memoryd.model.change import ChangeSet
 from memoryd.model.memory import Memory
 from memoryd.model.reports import GcReport
-from memoryd.store.base import Graces
+from memoryd.store.memories import Graces, MemorySelector
 from memoryd.turns import in_turns
 
 __all__ = ["collect"]
@@ -39,7 +39,7 @@ async def collect(
         purge_due=now,
         requests_before=now - timedelta(days=limits.REQUEST_KEEP_DAYS),
     )
-    report, due = await ports.store.collectable(graces, limit=READ_AT_ONCE)
+    report, due = await ports.store.memories.collectable(graces, limit=READ_AT_ONCE)
     if dry_run:
         return replace(report, dry_run=True, held=held)
     if not ports.is_behind(now):
@@ -50,9 +50,9 @@ async def collect(
             await _purge_slice(due[n : n + SLICE], graces, ports, now)
             done += len(due[n : n + SLICE])
             tell(done, max(done, whole))
-        _, due = await ports.store.collectable(graces, limit=READ_AT_ONCE)
+        _, due = await ports.store.memories.collectable(graces, limit=READ_AT_ONCE)
     if report.request_count:
-        await ports.store.commit(ChangeSet(forget_requests_before=graces.requests_before))
+        await ports.store.commits.write(ChangeSet(forget_requests_before=graces.requests_before))
     return report
 
 
@@ -69,7 +69,7 @@ async def _purge_slice(part: Sequence[Memory], graces: Graces, ports: Ports, now
 async def _redate(ports: Ports, now: datetime) -> None:
     """Let the grace of what was deleted or replaced under a clock that was ahead begin now, not in its future."""
     grace = timedelta(days=ports.policy.delete_grace_days)
-    while found := await ports.store.misdated(now + AHEAD, limit=SLICE):
+    while found := await ports.store.memories.scan(MemorySelector(ended_after=now + AHEAD), limit=SLICE):
         await _redate_slice(found, ports, now, grace)
 
 

@@ -13,6 +13,7 @@ from memoryd.domain.ports import Ports
 from memoryd.model.memory import DECAYED, Memory
 from memoryd.model.reports import Decayed, Faded
 from memoryd.model.trust import Trust
+from memoryd.store.memories import NOT_RETIRED, owner_place
 from memoryd.turns import in_turns
 
 __all__ = ["forget_faded"]
@@ -34,8 +35,8 @@ async def forget_faded(
         return Decayed(0, 0, (), dry_run, held)
     examined, after = 0, ""
     gone: list[Faded] = []
-    while page := await ports.store.live_page(limit=READ_AT_ONCE, after=after):
-        after = page[-1].id
+    while page := await ports.store.memories.scan(NOT_RETIRED, limit=READ_AT_ONCE, after=after):
+        after = owner_place(page[-1])
         examined += len(page)
         faded = [memory async for memory in in_turns(page) if fades(memory, now, name)]
         gone += [Faded(m.id, m.scope.user_id or m.scope.chat_id or "", confidence_at(m, now, name)) for m in faded]

@@ -27,14 +27,14 @@ async def erase_user(user_id: str, agent_id: str, ports: Ports, *, now: datetime
     user_id = check_id(user_id, "user_id")
     if not user_id:
         raise InvalidArgument("user_id is empty; name the user to erase", field="user_id")
-    owners = await ports.store.owners_of_user(user_id, check_id(agent_id, "agent_id"))
+    owners = await ports.store.owners.of_user(user_id, check_id(agent_id, "agent_id"))
     each = [(owner, Caller(agent_id=owner.agent_id, user_id=user_id)) for owner in owners]
     return [await _erase(owner, caller, ports, now, dry_run=dry_run) for owner, caller in each]
 
 
 async def _erase(owner: Owner, caller: Caller, ports: Ports, now: datetime, *, dry_run: bool) -> ErasedUser:
     async def decide() -> Decision[ErasedUser]:
-        held = await ports.store.contents(owner, limit=limits.MAX_NAMED_IDS)
+        held = await ports.store.owners.contents(owner, limit=limits.MAX_NAMED_IDS)
         if any(trust.outranks(caller.trust) for trust in held.trusts):
             raise TrustTooLow("some of it is of higher trust; nothing was erased")
         receipt = ErasedUser(
@@ -45,7 +45,7 @@ async def _erase(owner: Owner, caller: Caller, ports: Ports, now: datetime, *, d
             held.memory_ids,
             held.message_ids,
             None if dry_run else now,
-            tuple(ports.store.backups()),
+            ports.copies(),
             dry_run,
         )
 

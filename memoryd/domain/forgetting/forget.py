@@ -25,7 +25,7 @@ from memoryd.model.receipt import MemoriesReceipt
 from memoryd.model.reports import ForgottenGrant
 from memoryd.model.results import Deleted
 from memoryd.model.trust import Trust
-from memoryd.store.base import Cursor
+from memoryd.store.memories import MemorySelector, owner_place
 from memoryd.turns import in_turns
 
 __all__ = ["KEPT", "forget", "forget_grant", "forget_slice", "forgetting_change"]
@@ -85,7 +85,7 @@ class _Forget(Write[Deleted]):
         due_time = None if self._purge else ports.purge_time(now)
         # of a purge no note is kept: it would keep the id
         noted = None if self._purge else request.record(MemoriesReceipt.of([memory]), now)
-        entry = await ports.store.entry(memory) or Entry(memory)
+        entry = await ports.entry_of(memory) or Entry(memory)
         change = await forgetting_change([entry], ports, now=now, due_time=due_time, trust=caller.trust, request=noted)
         return Decision(change, answering(Deleted((memory.id,), due_time)))
 
@@ -101,9 +101,9 @@ async def forget_grant(
     due_time = None if purge else ports.purge_time(now)
     ids: set[str] = set()
     replaced: set[str] = set()
-    after: Cursor | None = None
-    while found := await ports.store.of_grant(grant_id, limit=READ_AT_ONCE, after=after, deleted=purge):
-        after = Cursor(found[-1].create_time, found[-1].id)
+    selector, after = MemorySelector(grant_id=grant_id, is_deleted=None if purge else False), ""
+    while found := await ports.store.memories.scan(selector, limit=READ_AT_ONCE, after=after):
+        after = owner_place(found[-1])
         ids.update(memory.id for memory in found)
         replaced.update(known for memory in found for known in memory.supersedes)
         for n in range(0, 0 if dry_run else len(found), SLICE):

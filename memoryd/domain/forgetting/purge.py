@@ -40,7 +40,7 @@ async def purge_of(gone: Sequence[Memory], ports: Ports, *, now: datetime, by: T
     changed = {
         entry.memory.id: entry
         for owner, linked in linked_ids(gone, lambda memory: memory.links).items()
-        for entry in await ports.store.entries(owner, sorted(linked))
+        for entry in await ports.store.memories.entries(owner, sorted(linked))
     }
     if Trust.HOST.outranks(by):
         changed |= await _revived(list(changed.values()), {memory.id: memory for memory in gone}, ports, now, by)
@@ -104,7 +104,7 @@ def _without(memory: Memory, gone: Collection[str]) -> Memory:
 
 async def _unnamed(owner: Owner, gone: Sequence[Memory], ports: Ports) -> tuple[list[Entity], list[Entity]]:
     """Return what was decided of entities that no memory in any state names any more, and what names those as apart."""
-    rows = await ports.store.entities(owner)
+    rows = await ports.store.people.entities(owner)
     if not rows:
         return [], []
     people, ids = Directory(rows), {memory.id for memory in gone}
@@ -112,7 +112,7 @@ async def _unnamed(owner: Owner, gone: Sequence[Memory], ports: Ports) -> tuple[
     told = {one for row in rows for one in (row.id, row.merged_into, *row.apart)}
     lost: set[str] = set()
     for members in {people.members(one) for one in named & told}:
-        if not await ports.store.is_named(owner, sorted(members), but=ids):
+        if not await ports.store.people.is_named(owner, sorted(members), but=ids):
             lost |= members
     return [row for row in rows if row.id in lost], not_apart(rows, lost)
 

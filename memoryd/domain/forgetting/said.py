@@ -70,12 +70,12 @@ async def said_of(names: Sequence[str], owner: Owner, ports: Ports) -> Said:
     words = [longest_word(name) for name in names]
     after = 0
     while True:
-        page = await ports.store.messages_naming(owner, words, limit=AT_ONCE, after=after)
+        page = await ports.store.conversations.numbered(after, limit=AT_ONCE, owner=owner, words=words)
         messages += [message async for _, message in in_turns(page) if _names(names, _texts(message))]
         if len(page) < AT_ONCE:
             break
         after = page[-1][0]
-    held = await ports.store.working_memory(owner)
+    held = await ports.store.conversations.working_memory(owner)
     threads = await _threads(names, owner, ports)
     return Said(tuple(messages), tuple(threads), held if _names(names, held.text) else None)
 
@@ -105,7 +105,7 @@ async def _threads(names: Sequence[str], owner: Owner, ports: Ports) -> list[Thr
     found: list[Thread] = []
     after = None
     while True:
-        page = await ports.store.threads(visible, limit=AT_ONCE, after=after)
+        page = await ports.store.conversations.threads(visible, limit=AT_ONCE, after=after)
         found += [one for one in page if _names(names, one.summary) or _names(names, one.working_memory)]
         if len(page) < AT_ONCE:
             return found
@@ -140,16 +140,16 @@ async def _erase_of_thread(
     now: datetime,
 ) -> None:
     async def decide() -> Decision[None]:
-        thread = await ports.store.thread(owner, thread_id)
+        thread = await ports.store.conversations.thread(owner, thread_id)
         places = {(thread_id, message.seq) for message in messages}
         left = {message.id for message in messages}
-        gone = [one for one in await ports.store.messages_at(owner, places) if one.id in left]
+        gone = [one for one in await ports.messages_at(owner, places) if one.id in left]
         if thread is None:
             return Decision(None, no_answer)
         sessions = [
             one.without(gone, thread)
             for one_id in dict.fromkeys([*(one.session_id for one in gone), thread.session_id])
-            if one_id and (one := await ports.store.session(owner, thread_id, one_id)) is not None
+            if one_id and (one := await ports.store.conversations.session(owner, thread_id, one_id)) is not None
         ]
         ports.last_threads.take(owner, thread_id)
         changed = _without(replace(
@@ -199,7 +199,7 @@ async def _forget_working_memory(
     owner: Owner, names: Sequence[str], caller: Caller, ports: Ports, now: datetime
 ) -> None:
     async def decide() -> Decision[None]:
-        held = await ports.store.working_memory(owner)
+        held = await ports.store.conversations.working_memory(owner)
         if not _names(names, held.text):
             return Decision(None, no_answer)
         talk = ConversationChange(owner, working_memory=WorkingMemory())

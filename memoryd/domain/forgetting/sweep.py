@@ -20,7 +20,7 @@ from memoryd.model.query import Filter
 from memoryd.model.receipt import MemoriesReceipt
 from memoryd.model.results import DeletedMany
 from memoryd.model.validation import check_id, check_text
-from memoryd.store.base import Cursor
+from memoryd.store.memories import Cursor
 
 __all__ = ["Match", "forget_matching"]
 
@@ -146,7 +146,7 @@ async def _matching(match: Match, caller: Caller, ports: Ports, now: datetime) -
     found: list[Memory] = []
     after: Cursor | None = None
     while True:
-        page = await ports.store.page(caller.visibility, wanted, now=now, limit=READ_AT_ONCE, after=after)
+        page = await ports.store.memories.page(caller.visibility, wanted, now=now, limit=READ_AT_ONCE, after=after)
         found += [memory for memory in page if match.admits(memory) and wanted.is_about(memory)]
         if len(page) < READ_AT_ONCE:
             return found

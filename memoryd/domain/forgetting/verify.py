@@ -10,11 +10,14 @@ from pathlib import Path
 
 from memoryd.audit.reading import Sighting
 from memoryd.domain.ports import Ports
-from memoryd.errors import InvalidArgument
+from memoryd.errors import InvalidArgument, Unavailable
 from memoryd.model.change import PURGE, ChangeSet
+from memoryd.model.conversation import Thread
 from memoryd.model.limits import ID_LENGTH, MAX_CONTENT_BYTES
 from memoryd.model.reports import Compaction, Proof, Trace
 from memoryd.model.validation import check_id, check_text
+from memoryd.store.conversations import MessageSelector
+from memoryd.store.memories import MemorySelector
 
 __all__ = ["COMPACTION", "compact", "verify_forgotten"]
 
@@ -26,13 +29,15 @@ LEAST_TEXT = 3  # characters that tell one text from another at all
 
 async def compact(ports: Ports, *, now: datetime) -> Compaction:
     """Rewrite the store without the bytes of what was purged; see CompactStore in the contract."""
-    purged = (await ports.store.marks()).get(PURGE)
-    done = await ports.store.compact()
+    purged = (await ports.store.work.marks()).get(PURGE)
+    if ports.store.files is None:
+        raise Unavailable("the store has no files to rewrite")
+    done = await ports.store.files.compact()
     noted = {COMPACTION: now}
-    if purged is not None and purged == (await ports.store.marks()).get(PURGE):
+    if purged is not None and purged == (await ports.store.work.marks()).get(PURGE):
         noted[PROVEN] = purged  # nothing was purged since before the copy
-    await ports.store.commit(ChangeSet(marks=noted))
-    return replace(done, backups=tuple(ports.store.backups()))
+    await ports.store.commits.write(ChangeSet(marks=noted))
+    return replace(done, backups=ports.copies())
 
 
 async def verify_forgotten(
@@ -45,7 +50,7 @@ async def verify_forgotten(
     compaction there is no proof.
     """
     memory_id = check_id(memory_id, "id")
-    thread = await ports.store.thread_of_message(memory_id)
+    thread = await _thread_of(memory_id, ports)
     if thread is None:  # what is not there was a memory, or a message with an id that memoryd made
         memory_id = memory_id.lower()
         if len(memory_id) < ID_LENGTH:
@@ -54,7 +59,7 @@ async def verify_forgotten(
     if text and len(text) < LEAST_TEXT:
         raise InvalidArgument(f"text has {len(text)} characters; give at least {LEAST_TEXT}", field="text")
     wanted = [memory_id, *([text] if text else [])]
-    memory = await ports.store.locate(memory_id)
+    memory = next(iter(await ports.store.memories.scan(MemorySelector(ids=(memory_id,)), limit=1)), None)
     traces = []
     if thread is not None:
         whose = f"chat {thread.scope.chat_id}" if thread.scope.user_id is None else f"user {thread.scope.user_id}"
@@ -68,28 +73,37 @@ async def verify_forgotten(
         way = f"memory delete --now {whose} {memory_id}"
         traces.append(Trace("memories.id", f"the memory is not purged but {state}; erase it: {way}"))
     else:
-        traces += [_trace(place, "the id stands there") for place in await ports.store.traces(memory_id)]
+        traces += [_trace(place, "the id stands there") for place in await _traces(memory_id, ports)]
         if ports.indexes.holds(memory_id) or ports.episodes.holds(memory_id):
             traces.append(Trace("index", "the id is in the index of a scope; restart memoryd, and report it"))
     if text:
         traces += [
-            _trace(place, "the text stands there, of this memory or another")
-            for place in await ports.store.traces(text)
+            _trace(place, "the text stands there, of this memory or another") for place in await _traces(text, ports)
         ]
-    jobs = await ports.store.marks()
+    jobs = await ports.store.work.marks()
     if jobs.get(PURGE) != jobs.get(PROVEN):
         traces.append(
             Trace("database", "something was purged since the last compaction, and its bytes may lie in the file;"
                   " run: memoryd compact")
         )  # fmt: skip
-    files = ports.store.files()
+    files = [] if ports.store.files is None else ports.store.files.paths()
     found, size = await asyncio.to_thread(_search, files, wanted)
-    kept = set(ports.store.backups())
+    kept = set(ports.copies())
     for path, one in found:
         way = "a copy from before an upgrade; remove it" if str(path) in kept else "run: memoryd compact"
         traces.append(Trace(path.name, f"{_named(one, memory_id)} stands in the file; {way}"))
     known = await asyncio.to_thread(look_up, memory_id)
     return Proof(tuple(traces), len(files), size, known.log_start_time, known.seen_time, known.purge_time)
+
+
+async def _thread_of(message_id: str, ports: Ports) -> Thread | None:
+    """Return a thread, of any owner, that has a message of this id."""
+    heads = await ports.store.conversations.heads(MessageSelector(ids=(message_id,), limit=1))
+    return await ports.store.conversations.thread(heads[0].owner, heads[0].thread_id) if heads else None
+
+
+async def _traces(text: str, ports: Ports) -> list[str]:
+    return [] if ports.store.files is None else await ports.store.files.traces(text)
 
 
 _WAYS_OUT = {

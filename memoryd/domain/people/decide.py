@@ -139,10 +139,10 @@ async def _without_alias(alias: str, caller: Caller, ports: Ports, now: datetime
         raise InvalidArgument(f"{alias!r} is no alias; give one, or a merged id", field="id")
     await _check_trust(owner, known, caller, ports, people)
     new_id = ports.new_id()
-    found = {memory.id: _renumbered(memory, known, called, new_id) for memory in await ports.store.naming(owner, known)}
+    found = {memory.id: _renumbered(memory, known, called, new_id) for memory in await ports.naming(owner, known)}
     updates = [
         Entry(replace(entry.memory, mentions=found[entry.memory.id]), entry.terms)
-        for entry in await ports.store.entries(owner, sorted(found))
+        for entry in await ports.store.memories.entries(owner, sorted(found))
         if found[entry.memory.id] != entry.memory.mentions
     ]
     if not updates:
@@ -176,7 +176,7 @@ async def _check_trust(owner: Owner, ids: Iterable[str], caller: Caller, ports: 
     """Raise TrustTooLow if higher trust named one of these entities, in a memory or by hand."""
     ids = set(ids)
     decided = any(row.trust.outranks(caller.trust) for row in people.rows if row.id in ids)
-    if decided or any(memory.trust.outranks(caller.trust) for memory in await ports.store.naming(owner, ids)):
+    if decided or any(memory.trust.outranks(caller.trust) for memory in await ports.naming(owner, ids)):
         raise TrustTooLow("memories of higher trust name them; who they are is not decided from here")
 
 

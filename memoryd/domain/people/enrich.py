@@ -18,12 +18,14 @@ from memoryd.knowledge.grammar.names import straight
 from memoryd.model import limits
 from memoryd.model.change import ChangeSet, Entry
 from memoryd.model.entity import EntityType, Form, Mention
-from memoryd.model.memory import Memory, State
+from memoryd.model.memory import Kind, Memory, State
 from memoryd.model.reports import Enriched
+from memoryd.store.memories import MemorySelector, Order
 
-__all__ = ["enrich"]
+__all__ = ["UNENRICHED", "enrich"]
 
 FEW_ENTITIES = 2
+UNENRICHED = MemorySelector(kinds={Kind.FACT}, is_deleted=False, is_superseded=False, is_enriched=False)
 
 
 async def enrich(ports: Ports, *, now: datetime, dry_run: bool = False) -> Enriched:
@@ -36,7 +38,7 @@ async def enrich(ports: Ports, *, now: datetime, dry_run: bool = False) -> Enric
     if not any(finder.accurate for finder in finders):
         return Enriched(skipped="no finder beside regex is loaded; see entities.strategies.accurate", dry_run=dry_run)
     examined = linked = denied = 0
-    for memory in await ports.store.unenriched(limit=limits.MAX_ENRICHED):
+    for memory in await ports.store.memories.scan(UNENRICHED, limit=limits.MAX_ENRICHED, order=Order.IN_TURNS):
         few = len({mention.entity_id for mention in memory.mentions}) <= FEW_ENTITIES
         examined += few
         if dry_run:
@@ -56,7 +58,7 @@ async def enrich(ports: Ports, *, now: datetime, dry_run: bool = False) -> Enric
 async def _told(
     ports: Ports, examined: int, linked: int, denied: int, *, skipped: str = "", dry_run: bool = False
 ) -> Enriched:
-    remaining = await ports.store.unenriched_count()
+    remaining = await ports.store.memories.count(UNENRICHED)
     return Enriched(examined, linked, skipped, dry_run, denied, remaining)
 
 

@@ -161,7 +161,7 @@ async def _forget(name: str, caller: Caller, ports: Ports, *, now: datetime, dry
 async def _look_up(name: str, caller: Caller, ports: Ports) -> _Found:
     owner, root, people = await find_entity(name, caller, ports, known_as)
     members = people.members(root)
-    found = await ports.store.naming(owner, members)
+    found = await ports.naming(owner, members)
     naming = Naming(name.strip(), people, root, found)
     about = [m for m in found if any(one.about and naming.means(one) for one in m.mentions)]
     ids = {memory.id for memory in about}
@@ -173,7 +173,7 @@ async def _look_up(name: str, caller: Caller, ports: Ports) -> _Found:
 async def _erasure(found: _Found, caller: Caller, ports: Ports, now: datetime) -> ChangeSet:
     """Return the change: memories about them go, mentions of them go, decisions about them go."""
     mentioning = [m.id for m in found.mentioning if not m.trust.outranks(caller.trust)]
-    kept = await ports.store.entries(found.owner, mentioning)
+    kept = await ports.store.memories.entries(found.owner, mentioning)
     change = await purge_of(found.about, ports, now=now, by=caller.trust)
     partners = {entry.memory.id: entry for entry in change.updates}
     updates = [Entry(_without(partners.pop(e.memory.id, e).memory, found.naming), e.terms) for e in kept]
@@ -193,7 +193,7 @@ async def _erasure(found: _Found, caller: Caller, ports: Ports, now: datetime) -
 async def _proposed(names: Sequence[str], owner: Owner, caller: Caller, ports: Ports) -> list[Proposal]:
     """Return what waits to be approved and names somebody."""
     scope = {"user_id": owner.scope.user_id or "", "chat_id": owner.scope.chat_id or ""}
-    waiting = await ports.store.proposals(limit=limits.MAX_PROPOSALS, agent_id=owner.agent_id, **scope)
+    waiting = await ports.store.work.proposals(limit=limits.MAX_PROPOSALS, agent_id=owner.agent_id, **scope)
     return [
         one
         async for one in in_turns(waiting)

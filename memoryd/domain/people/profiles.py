@@ -111,7 +111,7 @@ async def _newest_and_best(
     index = await ports.indexes.get(owner, partial=True)
     if index is None:
         every = Filter(kinds=EVERY_KIND)
-        named = await ports.store.naming(owner, people.members(root))
+        named = await ports.naming(owner, people.members(root))
         live = [memory for memory in named if every.admits(memory, now)]
         return live[:count], best_of(live)
     facts = index.facts(people.live(root), now)

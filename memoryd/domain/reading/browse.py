@@ -18,7 +18,7 @@ from memoryd.model.memory import Memory
 from memoryd.model.query import Filter
 from memoryd.model.results import Page, Stats
 from memoryd.model.validation import check_count, check_id
-from memoryd.store.base import Cursor
+from memoryd.store.memories import Cursor, MemorySelector, Order, place_in_time
 from memoryd.turns import in_turns
 
 __all__ = ["find", "get", "page", "page_of_grant", "stats"]
@@ -31,7 +31,7 @@ async def page(caller: Caller, ports: Ports, *, wanted: Filter, page_size: int, 
     after = read_page_token(page_token, ports.secret, bound) if page_token else None
     scopes = Scopes(ports)
     meant = await resolve_subjects(wanted, caller, scopes)
-    found = await ports.store.page(caller.visibility, meant, now=now, limit=size + 1, after=after)
+    found = await ports.store.memories.page(caller.visibility, meant, now=now, limit=size + 1, after=after)
     one = _page(found, size, ports.secret, bound)
     return Page(tuple(await present(one.memories, caller, ports, now, scopes=scopes)), one.next_page_token)
 
@@ -43,7 +43,9 @@ async def page_of_grant(
     size = check_count(page_size, "page_size", default=limits.DEFAULT_PAGE_SIZE, limit=limits.MAX_PAGE_SIZE)
     bound = hashlib.blake2b(f"grant {grant_id} {deleted}".encode(), digest_size=16).digest()
     after = read_page_token(page_token, ports.secret, bound) if page_token else None
-    found = await ports.store.of_grant(grant_id, limit=size + 1, after=after, deleted=deleted)
+    selector = MemorySelector(grant_id=grant_id, is_deleted=None if deleted else False)
+    place = place_in_time(after.create_time, after.id) if after else ""
+    found = await ports.store.memories.scan(selector, limit=size + 1, after=place, order=Order.NEWEST)
     one = _page(found, size, ports.secret, bound)
     return Page(tuple([memory.as_of(now) async for memory in in_turns(one.memories)]), one.next_page_token)
 
@@ -73,7 +75,7 @@ async def find(memory_id: str, caller: Caller, ports: Ports, *, deleted: bool = 
             f"id has {len(prefix)} characters; give at least {limits.MIN_ID_PREFIX} of its {limits.ID_LENGTH}",
             field="id",
         )
-    found = await ports.store.find(caller.visibility, prefix, deleted=deleted)
+    found = await ports.store.memories.find(caller.visibility, prefix, deleted=deleted)
     if not found:
         raise NotFound(f"there is no memory {prefix}", field="id")
     if len(found) > 1:
@@ -88,4 +90,4 @@ async def get(memory_id: str, caller: Caller, ports: Ports, *, now: datetime) ->
 
 async def stats(caller: Caller, ports: Ports, *, now: datetime) -> Stats:
     """Count what the caller sees."""
-    return await ports.store.stats(caller.visibility, now)
+    return await ports.store.memories.stats(caller.visibility, now)

@@ -29,7 +29,7 @@ async def history(memory_id: str, caller: Caller, ports: Ports, *, now: datetime
         linked: defaultdict[Owner, set[str]] = defaultdict(set)
         for memory in pending:
             linked[memory.owner].update({*memory.supersedes, memory.superseded_by} - {""} - found.keys() - missing)
-        entries = [e for owner, ids in linked.items() for e in await ports.store.entries(owner, sorted(ids))]
+        entries = [e for owner, ids in linked.items() for e in await ports.store.memories.entries(owner, sorted(ids))]
         pending = [entry.memory for entry in entries if entry.memory.delete_time is None]
         found |= {memory.id: memory for memory in pending}
         missing |= {one for ids in linked.values() for one in ids} - found.keys()

@@ -28,7 +28,7 @@ async def newer_of(memories: Sequence[Memory], wanted: Filter, scopes: Scopes, n
             continue
         index = await scopes.index(memory.owner)
         if index is None:
-            entries = await scopes.ports.store.entries(memory.owner, memory.contested_with)
+            entries = await scopes.ports.store.memories.entries(memory.owner, memory.contested_with)
             partners = [entry.memory for entry in entries]
         else:
             partners = [one for link in memory.contested_with if (one := index.memory(link)) is not None]

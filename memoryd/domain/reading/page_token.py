@@ -12,7 +12,7 @@ import hmac
 
 from memoryd.errors import PageTokenInvalid
 from memoryd.model.times import from_us, to_us
-from memoryd.store.base import Cursor
+from memoryd.store.memories import Cursor
 
 __all__ = ["number_after", "page_token_after", "read_number", "read_page_token"]
 

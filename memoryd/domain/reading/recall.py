@@ -46,6 +46,7 @@ from memoryd.model.results import Hit, Leg, LegScore, Miss, SearchResult
 from memoryd.model.scope import Owner
 from memoryd.model.trust import Trust
 from memoryd.model.validation import text_digest
+from memoryd.store.memories import MemorySelector, Order, Vectors
 from memoryd.turns import in_turns, let_others
 
 __all__ = ["find", "recall", "write_recalls"]
@@ -61,7 +62,7 @@ KEPT = 5  # every fifth place of an answer is for higher trust than a sandbox's,
 
 async def write_recalls(recalls: Mapping[Owner, Mapping[str, Recalled]], ports: Ports) -> None:
     """Write down how often memories were recalled, then bring the indexes up to it, in turns with all others."""
-    await ports.store.note_recalls(recalls)
+    await ports.store.memories.note_recalls(recalls)
     ready = [(ports.indexes.ready(owner), noted) for owner, noted in recalls.items()]
     each = ((index, *one) for index, noted in ready if index is not None for one in noted.items())
     async for index, memory_id, recalled in in_turns(each):
@@ -90,7 +91,7 @@ async def _named_by_id(query: Query, caller: Caller, ports: Ports, now: datetime
     asked = query.text.strip().lower()
     if _ID.fullmatch(asked) is None:
         return None
-    held = await ports.store.find(caller.visibility, asked)
+    held = await ports.store.memories.find(caller.visibility, asked)
     if len(held) != 1 or not query.filter.admits(held[0], query.filter.as_of or now):
         return None
     return (await present(held, caller, ports, query.filter.as_of or now))[0]
@@ -201,7 +202,12 @@ async def _faded(query: Query, caller: Caller, scopes: Scopes) -> list[ScopeInde
     for owner in scopes.seen_by(caller):
         # one at a time of all, and one of each owner in the line: the entries are many, and belong to this call alone
         async with ports.locks.hold([(_PAST, owner)]), ports.locks.hold([(_PAST, _ANYBODY)]):
-            entries = await ports.store.faded(owner, as_of, limit=MOST_FADED)
+            faded = await ports.store.memories.scan(
+                MemorySelector(owner=owner, faded_at=as_of),
+                limit=MOST_FADED,
+                order=Order.NEWEST,
+            )
+            entries = await ports.store.memories.entries(owner, [one.id for one in faded], Vectors.TEXTS)
             if entries:
                 live = [
                     replace(entry, memory=replace(entry.memory, delete_time=None, purge_time=None)) for entry in entries

@@ -111,7 +111,7 @@ class _Statements(Write[list[AddResult]]):
         """Return what came through the caller's grant, where there is a bound to it."""
         if not self._is_counted:
             return GrantUsage()
-        return await self.ports.store.usage(self.caller.grant_id, self.now.date())
+        return await self.ports.store.grants.usage(self.caller.grant_id, self.now.date())
 
     def locks(self) -> Iterable[Any]:
         """Return the owners; with them the grant, where its quota counts its chats together."""
@@ -124,7 +124,7 @@ class _Statements(Write[list[AddResult]]):
         if len(self._declined) == len(self.drafts):
             return await self._decline(request)
         indexes = {owner: await self.ports.indexes.get(owner) for owner in dict.fromkeys(self._owners)}
-        heads = [await self.ports.store.head(owner) for owner in indexes]
+        heads = [await self.ports.store.commits.memories.head(owner) for owner in indexes]
         used = await self._used()
         session = WriteSession(self.ports, indexes, self.now, heads=heads, used=used, count=len(self.drafts))
         outcomes: list[StatementOutcome] = []

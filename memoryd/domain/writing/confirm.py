@@ -29,7 +29,7 @@ async def confirm(memory_id: str, caller: Caller, ports: Ports, *, protect: bool
         check_changeable(memory, caller, now)
         rivals = [
             entry
-            for entry in await ports.store.entries(memory.owner, memory.contested_with)
+            for entry in await ports.store.memories.entries(memory.owner, memory.contested_with)
             if entry.memory.state_at(now) is State.LIVE
             and not entry.memory.trust.outranks(caller.trust)
             and not entry.memory.key  # that is ended under its key
@@ -39,7 +39,7 @@ async def confirm(memory_id: str, caller: Caller, ports: Ports, *, protect: bool
         why = Judgement("confirmed", "the other one was confirmed", memory.id)
         gone = [Entry(retired(r.memory, memory.id, why, now, trust=caller.trust), r.terms) for r in rivals]
         others = [e for e in await released([r.memory for r in rivals], ports) if e.memory.id != memory.id]
-        entry = await ports.store.entry(memory)
+        entry = await ports.entry_of(memory)
         mine = Entry(confirmed, entry.terms if entry else "")
 
         async def answer() -> Confirmed:

@@ -45,14 +45,17 @@ class KnownStatements:
     async def of_key(self, owner: Owner, key: str) -> list[Memory]:
         """Return the live memories of a key."""
         index = self._indexes[owner]
-        known = await self._ports.store.of_key(owner, key, self._now) if index is None else index.of_key(key, self._now)
+        if index is None:
+            known = await self._ports.store.memories.alike(owner, self._now, key=key)
+        else:
+            known = index.of_key(key, self._now)
         return self._pending.overlay(owner, known, key)
 
     async def same_text(self, owner: Owner, digest: bytes) -> list[Memory]:
         """Return the live memories of a text digest."""
         index = self._indexes[owner]
         if index is None:
-            known = await self._ports.store.same_text(owner, digest, self._now)
+            known = await self._ports.store.memories.alike(owner, self._now, digest=digest)
         else:
             known = index.same_text(digest, self._now)
         return self._pending.overlay(owner, known, digest)
@@ -62,7 +65,7 @@ class KnownStatements:
         digests = [stone.digest for stone in stones]
         index = self._indexes[owner]
         if index is None:
-            return await self._ports.store.tombstones(owner, digests)
+            return await self._ports.store.memories.tombstones(owner, digests)
         return frozenset(digest for digest in digests if digest in index.tombstones)
 
     def people(self, owner: Owner) -> Directory:
@@ -116,7 +119,14 @@ class KnownStatements:
             return []
         visible = Visibility(owner.agent_id, owner.scope.user_id, owner.scope.chat_id)
         fingerprint = self._ports.embedder.fingerprint
-        return await self._ports.store.nearest(visible, vector, fingerprint, STATEMENTS, now=self._now, limit=limit)
+        return await self._ports.store.memories.nearest(
+            visible,
+            vector,
+            fingerprint,
+            STATEMENTS,
+            now=self._now,
+            limit=limit,
+        )
 
     def _near_pending(self, new: Memory, vector: Vector | None) -> list[tuple[Memory, float]]:
         """Return the same of the statements that this call has added before."""
@@ -141,7 +151,7 @@ class KnownStatements:
             elif gone.id in known.contested_with:
                 released.append(without_contested(known, gone.id))
         if missing and index is None:
-            entries = await self._ports.store.entries(gone.owner, missing)
+            entries = await self._ports.store.memories.entries(gone.owner, missing)
             released += [without_contested(entry.memory, gone.id) for entry in entries]
         return released
 

@@ -21,6 +21,7 @@ from memoryd.model.embedding import Embedded
 from memoryd.model.memory import Memory
 from memoryd.model.reports import Reembedding
 from memoryd.model.scope import Owner
+from memoryd.store.memories import MemorySelector, owner_place
 
 __all__ = ["Reembedder"]
 
@@ -118,7 +119,11 @@ class Reembedder:
         What was made is written also where a part could not be made now; that is raised then, and asked for again.
         """
         fingerprint = self._ports.embedder.fingerprint
-        page = await self._ports.store.unembedded(fingerprint, limit=PAGE, after=self._after)
+        page = await self._ports.store.memories.scan(
+            MemorySelector(not_fingerprint=fingerprint),
+            limit=PAGE,
+            after=self._after,
+        )
         if not page:
             return False
         purges = {owner: await self._purge_seq(owner) for owner in {memory.owner for memory in page}}
@@ -133,7 +138,7 @@ class Reembedder:
                 continue
             made += answer
             if fault is None:
-                after = part[-1].id
+                after = owner_place(part[-1])
                 failed += len(part) - len(answer)
         by_owner = sorted(made, key=lambda one: repr(one.owner))
         owners = list(dict.fromkeys(one.owner for one in by_owner))
@@ -147,7 +152,7 @@ class Reembedder:
         return True
 
     async def _purge_seq(self, owner: Owner) -> int:
-        return (await self._ports.store.head(owner)).purge_seq
+        return (await self._ports.store.commits.memories.head(owner)).purge_seq
 
     async def _embedded(self, part: Sequence[Memory]) -> list[Embedding]:
         """Return the new vectors of some memories, without those whose text the model refuses."""
@@ -177,7 +182,7 @@ class Reembedder:
             for owner in {one.owner for one in made}:
                 mine = [one for one in made if one.owner == owner]
                 if await self._purge_seq(owner) != purges[owner]:  # something was purged since they were read
-                    known = await self._ports.store.entries(owner, [one.memory_id for one in mine])
+                    known = await self._ports.store.memories.entries(owner, [one.memory_id for one in mine])
                     there = {entry.memory.id for entry in known}
                     mine = [one for one in mine if one.memory_id in there]
                 kept += mine

@@ -62,7 +62,7 @@ class _Restore(Write[Memory]):
         if state in {State.LIVE, State.EXPIRED}:
             return Decision(None if noted is None else ChangeSet(request=noted), self._answer(memory))
         await _check_trust(memory, self.caller, ports)
-        entry = await ports.store.entry(memory)
+        entry = await ports.entry_of(memory)
         if entry is None:
             raise NotFound(f"there is no memory {memory.id}", field="id")
         back, rivals = await come_back(*await _undone(memory, ports, now), entry, ports, now)
@@ -90,7 +90,7 @@ async def _undone(memory: Memory, ports: Ports, now: datetime) -> tuple[Memory, 
 
 async def _heirs(memory: Memory, ports: Ports) -> list[Entry]:
     """Return what had replaced a memory that comes back, and has replaced it no longer."""
-    heirs = await ports.store.entries(memory.owner, [memory.superseded_by]) if memory.superseded_by else []
+    heirs = await ports.store.memories.entries(memory.owner, [memory.superseded_by]) if memory.superseded_by else []
     return [
         replace(heir, memory=replace(heir.memory, supersedes=_without(heir.memory.supersedes, memory.id)))
         for heir in heirs
@@ -105,7 +105,7 @@ async def _check_trust(memory: Memory, caller: Caller, ports: Ports) -> None:
     """Raise TrustTooLow if a memory was deleted, or replaced, with more trust than the caller has."""
     by = memory.delete_trust if memory.delete_time is not None else memory.supersede_trust
     if by is None and memory.delete_time is None and memory.superseded_by:  # replaced before trust was noted
-        heir = next(iter(await ports.store.find(caller.visibility, memory.superseded_by, deleted=True)), None)
+        heir = next(iter(await ports.store.memories.find(caller.visibility, memory.superseded_by, deleted=True)), None)
         by = None if heir is None else heir.trust
     if (by or Trust.HOST).outranks(caller.trust):
         raise TrustTooLow("it was deleted or replaced with higher trust; that is not undone from here")

@@ -64,7 +64,7 @@ async def _contested(
             for held, why in await contested_by(back, neighbours, known.reader(back.owner), ports.policy.rules):
                 reasons.setdefault(held.id, why)
     ids = {heir.memory.id for heir in heirs}
-    others = await ports.store.entries(back.owner, [one for one in reasons if one not in ids])
+    others = await ports.store.memories.entries(back.owner, [one for one in reasons if one not in ids])
     rivals = [
         replace(rival, memory=_marked(rival.memory, back, reasons)) if rival.memory.id in reasons else rival
         for rival in (*heirs, *others)

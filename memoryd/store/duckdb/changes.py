@@ -163,8 +163,8 @@ def _count(con: duckdb.DuckDBPyConnection, change: ChangeSet, usage: UsageChange
 
 def _count_messages(con: duckdb.DuckDBPyConnection, change: ConversationChange, usage: UsageChanges) -> None:
     """Count the bytes of messages, which come through a grant as memories do."""
-    for message, _ in change.messages:
-        usage.add(message, 0, message.text_bytes)
+    for said in change.messages:
+        usage.add(said.message, 0, said.message.text_bytes)
     for owner, grant_id, day, size in _texts(con, change):
         usage.add_row(owner, grant_id, day, 0, size)
     for grant_id, day, size in stored_sizes(con, change.purge_messages):

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from memoryd.model.change import NewMessage
 from memoryd.model.conversation import Message, Role, Session, SessionState, Thread, ToolCall, WorkingMemory
 from memoryd.model.scope import Owner, Scope
 from memoryd.model.times import from_us, to_us
@@ -64,8 +65,9 @@ def _us(time: datetime | None) -> int | None:
     return None if time is None else to_us(time)
 
 
-def message_row(message: Message, terms: str, number: int, commit_seq: int) -> dict[str, Any]:
+def message_row(said: NewMessage, number: int, commit_seq: int) -> dict[str, Any]:
     """Return the row of a message with its analysed words."""
+    message = said.message
     details = {
         "role": message.role.value,
         "session_id": message.session_id,
@@ -90,8 +92,8 @@ def message_row(message: Message, terms: str, number: int, commit_seq: int) -> d
         "create_time": rows.naive(message.create_time),
         "grant_id": message.grant_id,
         "text_bytes": message.text_bytes,
-        "terms": terms,
-        "traits": rows.traits_text(message.as_memory()),
+        "terms": said.terms,
+        "traits": said.traits,
         "commit_seq": commit_seq,
     }
 

@@ -61,13 +61,11 @@ def _write_some(
     for _, change in changes:
         for session in change.sessions:
             _write_session(con, session)
-    said = [
-        message_row(message, terms, numbered(seq, n), seq)
-        for seq, change in changes
-        for n, (message, terms) in enumerate(change.messages)
+    made = [
+        message_row(said, numbered(seq, n), seq) for seq, change in changes for n, said in enumerate(change.messages)
     ]
-    if said:
-        insert(con, "messages", said)
+    if made:
+        insert(con, "messages", made)
     for seq, change in changes:
         _write_more(con, change, seq)
 

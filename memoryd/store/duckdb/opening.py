@@ -20,28 +20,20 @@ from uuid import UUID
 
 import duckdb
 
-from memoryd.errors import StartupError
 from memoryd.model import filter_terms
-from memoryd.store.duckdb.damage import damage_of
+from memoryd.store.duckdb.damage import damage_of, read_everything
 from memoryd.store.duckdb.facets import Tell, refresh_filter_terms
 from memoryd.store.duckdb.migrations import MIGRATIONS, Migration, migrate
 from memoryd.store.duckdb.reserve import RESERVE
 from memoryd.store.duckdb.watermark import CommitWatermark, read_watermark
+from memoryd.store.refusal import StoreInUse, StoreRefused
 
-__all__ = ["STORAGE_VERSION", "Opened", "StoreInUse", "StoreRefused", "beside", "open_store", "unreadable"]
+__all__ = ["STORAGE_VERSION", "Opened", "beside", "check_database", "open_database", "unreadable"]
 
 STORAGE_VERSION = "v1.5.0"  # of new files: readable by DuckDB 1.5 and later
 # The part of DuckDB's memory that the log may take. A checkpoint stalls the writer, so it is made when idle; this is
 # for a busy day. Rows of no checkpoint lie in memory: where they fill it, a commit fails, and DuckDB with it.
 WAL_SHARE = 4
-
-
-class StoreRefused(StartupError):
-    """The files are not opened; the message says why and what to do. Nothing was changed."""
-
-
-class StoreInUse(StoreRefused):
-    """Another memoryd has them open."""
 
 
 @dataclass(slots=True)
@@ -101,7 +93,7 @@ def _lock(path: Path) -> int:
     return handle
 
 
-def open_store(
+def open_database(
     path: Path,
     *,
     memory_limit_bytes: int,
@@ -134,6 +126,28 @@ def open_store(
             opened.close()
         raise unreadable(path, error) from None
     return opened
+
+
+def check_database(
+    path: Path,
+    *,
+    memory_limit_bytes: int,
+    random_bytes: Callable[[int], bytes],
+    adopt: bool = False,
+    accept_loss: int | None = None,
+) -> int:
+    """Open a database and read all of it; return the number of its last transaction. Raises StoreRefused."""
+    opened = open_database(
+        path, memory_limit_bytes=memory_limit_bytes, random_bytes=random_bytes, adopt=adopt, accept_loss=accept_loss
+    )
+    try:
+        read_everything(opened.connection)
+    except duckdb.Error as error:
+        raise unreadable(path, error) from None
+    finally:
+        with contextlib.suppress(duckdb.Error):  # a damaged one cannot be folded in
+            opened.close()
+    return opened.commit_seq
 
 
 def _open_locked(

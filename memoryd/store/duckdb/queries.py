@@ -2,37 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from memoryd.model.filter_terms import excluded_terms, required_terms, subject_terms
-from memoryd.model.memory import Kind
+from memoryd.model.filter_terms import entity_terms, excluded_terms, required_terms, subject_terms
+from memoryd.model.memory import DECAYED, NO_STATEMENTS, Kind
 from memoryd.model.query import Filter
 from memoryd.model.scope import Owner, Visibility
-from memoryd.store.base import Cursor
 from memoryd.store.duckdb.rows import MEMORY_COLUMNS, filter_term_pattern, naive
+from memoryd.store.memories import Cursor, MemorySelector, Order, read_cursor, read_owner_place
 
 __all__ = [
-    "UNENRICHED",
-    "UNENRICHED_IN_TURNS",
     "admitted",
     "of_owner",
     "paged",
-    "past",
+    "scanned",
     "select_memories",
+    "selected",
     "union_of_owners",
 ]
 
 Clause = tuple[str, list[Any]]
-UNENRICHED = (
-    "kind = 'fact' AND delete_time IS NULL AND supersede_time IS NULL AND NOT contains(details, '\"enrich_time\"')"
-)
-
-UNENRICHED_IN_TURNS = (
-    f'(SELECT * FROM memories WHERE {UNENRICHED} ORDER BY contains(details, \'"trust": "sandbox"\'),'
-    " row_number() OVER (PARTITION BY agent_id, user_id, chat_id ORDER BY create_time), create_time LIMIT {})"
-)
-"""Those of sandboxes last, and of each owner one at a time, so that nobody's flood keeps the others waiting."""
+_OWNERS = "agent_id, coalesce(user_id, ''), coalesce(chat_id, ''), id"
+_ORDERS = {
+    Order.OWNERS: _OWNERS,
+    Order.NEWEST: "create_time DESC, id DESC",
+    Order.OLDEST: "create_time, id",
+    # those of sandboxes last, and of each owner one at a time, so that nobody's flood keeps the others waiting
+    Order.IN_TURNS: (
+        'contains(details, \'"trust": "sandbox"\'),'
+        " row_number() OVER (PARTITION BY agent_id, user_id, chat_id ORDER BY create_time), create_time"
+    ),
+}
 
 
 def select_memories(source: str, *more: str) -> str:
@@ -109,6 +111,74 @@ def paged(visible: Visibility, wanted: Filter, now: datetime, limit: int, after:
     tail = f" ORDER BY create_time DESC, id DESC LIMIT {int(limit)}"
     source, values = union_of_owners(visible, (where, params), tail)
     return select_memories(source) + f" ORDER BY m.create_time DESC, m.id DESC LIMIT {int(limit)}", values
+
+
+def selected(selector: MemorySelector) -> Clause:
+    """Return the condition that a selector takes a memory: MemorySelector.admits in SQL."""
+    clauses = [*_named(selector), *_in_state(selector), *_in_time(selector)]
+    if selector.not_fingerprint is not None:
+        clauses.append(("fingerprint <> ?", [selector.not_fingerprint]))
+    return " AND ".join(["true", *(where for where, _ in clauses)]), [one for _, params in clauses for one in params]
+
+
+def _named(selector: MemorySelector) -> Iterator[Clause]:
+    if selector.owner is not None:
+        yield of_owner(selector.owner)
+    if selector.ids is not None:
+        yield "id IN (SELECT unnest(?::VARCHAR[]))", [list(selector.ids)]
+    if selector.grant_id:
+        yield "grant_id = ?", [selector.grant_id]
+    if selector.naming is not None:
+        facets = [filter_term_pattern(term) for term in entity_terms(selector.naming)]
+        yield f"({' OR '.join('contains(facets, ?)' for _ in facets) or 'false'})", [*facets]
+    if selector.kinds is not None:
+        yield "kind IN (SELECT unnest(?::VARCHAR[]))", [sorted(kind.value for kind in selector.kinds)]
+
+
+def _in_state(selector: MemorySelector) -> Iterator[Clause]:
+    for wanted, column in ((selector.is_deleted, "delete_time"), (selector.is_superseded, "supersede_time")):
+        if wanted is not None:
+            yield f"{column} IS {'NOT ' if wanted else ''}NULL", []
+    if selector.is_enriched is not None:
+        yield f"{'' if selector.is_enriched else 'NOT '}contains(details, '\"enrich_time\"')", []
+    if selector.is_statement:
+        yield "kind NOT IN (SELECT unnest(?::VARCHAR[]))", [sorted(kind.value for kind in NO_STATEMENTS)]
+        if selector.created_until is not None:
+            yield "(expire_time IS NULL OR expire_time > ?)", [naive(selector.created_until)]
+
+
+def _in_time(selector: MemorySelector) -> Iterator[Clause]:
+    if selector.created_after is not None:
+        yield "create_time > ?", [naive(selector.created_after)]
+    if selector.created_until is not None:
+        yield "create_time <= ?", [naive(selector.created_until)]
+    if selector.ended_after is not None:
+        yield "(delete_time > ? OR supersede_time > ?)", [naive(selector.ended_after)] * 2
+    if selector.faded_at is not None:
+        as_of = naive(selector.faded_at)
+        yield "create_time <= ? AND delete_time > ? AND details->>'$.delete_reason' = ?", [as_of, as_of, DECAYED]
+
+
+def scanned(selector: MemorySelector, limit: int, after: str, order: Order) -> Clause:
+    """Return the select of a scan; see MemoryStore.scan."""
+    where, params = selected(selector)
+    if after and order is Order.OWNERS:
+        where, params = f"{where} AND ({_OWNERS}) > (?, ?, ?, ?)", [*params, *read_owner_place(after)]
+    elif after:
+        last = read_cursor(after)
+        sign = "<" if order is Order.NEWEST else ">"
+        time = naive(last.create_time)
+        where += f" AND (create_time {sign} ? OR (create_time = ? AND id {sign} ?))"
+        params = [*params, time, time, last.id]
+    most = f" LIMIT {int(limit)}" if limit else ""
+    source = f"(SELECT * FROM memories WHERE {where} ORDER BY {_ORDERS[order]}{most})"
+    last_order = "create_time, id" if order is Order.IN_TURNS else _ORDERS[order]
+    outer = (
+        ", ".join(f"m.{part.strip()}" for part in last_order.split(", "))
+        if order is not Order.OWNERS
+        else ("m.agent_id, coalesce(m.user_id, ''), coalesce(m.chat_id, ''), m.id")
+    )
+    return select_memories(source) + f" ORDER BY {outer}", params
 
 
 def past(condition: Clause, after: Cursor | None) -> Clause:

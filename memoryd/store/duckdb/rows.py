@@ -13,12 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from memoryd.knowledge.text_traits import as_text, read_once
 from memoryd.model.change import Entry
 from memoryd.model.entity import Entity, EntityType, Form, Mention
 from memoryd.model.filter_terms import filter_terms_of
 from memoryd.model.grant import Grant, Permission, Quota, permission_names
-from memoryd.model.memory import HAPPENED, Judgement, Kind, Memory, Source
+from memoryd.model.memory import Judgement, Kind, Memory, Source
 from memoryd.model.scope import Owner, Scope
 from memoryd.model.times import from_us, to_us
 from memoryd.model.trust import Trust
@@ -41,7 +40,6 @@ __all__ = [
     "memory_of",
     "naive",
     "request_name",
-    "traits_text",
     "usage_name",
 ]
 
@@ -130,13 +128,6 @@ def details_of(trust: Trust, confidence: float, more: Mapping[str, Any] = _EMPTY
     return json.dumps({"confidence": confidence, "trust": trust.value, **more}, ensure_ascii=False)
 
 
-def traits_text(memory: Memory) -> str:
-    """Return what ranking reads of a text, as the column `traits` holds it."""
-    said, dated = memory.kind is Kind.EPISODE, memory.kind in HAPPENED
-    read = read_once(memory.content, memory.event_time.date(), is_said=said, is_dated=dated)
-    return as_text(read, is_said=said, is_dated=dated)
-
-
 def facets_text(memory: Memory) -> str:
     """Return what filters ask for of a memory, as the column `facets` holds it."""
     facets = filter_terms_of(memory)
@@ -167,7 +158,7 @@ def entry_row(entry: Entry, commit_seq: int) -> dict[str, Any]:
         "terms": entry.terms,
         "fingerprint": entry.fingerprint,
         "grant_id": memory.grant_id,
-        "traits": traits_text(memory),
+        "traits": entry.traits,
         "text_bytes": memory.text_bytes,
         "commit_seq": commit_seq,
         **({} if entry.vector is None else {column_of(len(entry.vector)): entry.vector}),

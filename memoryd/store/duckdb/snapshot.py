@@ -246,7 +246,14 @@ def _unpacked(owner: Owner, record: bytes) -> Memory:
     ))  # fmt: skip
 
 
-def entry_of(memory: Memory, terms: str, fingerprint: str, vector: Any, tokens: Any, windows: Any) -> Entry:
+def entry_of(
+    memory: Memory,
+    terms: str,
+    fingerprint: str = "",
+    vector: Any = None,
+    tokens: Any = None,
+    windows: Any = None,
+) -> Entry:
     """Return the entry of a row; its vectors are masked or None where there are none."""
     return Entry(
         memory,

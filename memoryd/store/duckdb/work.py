@@ -8,20 +8,16 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from memoryd.model.learnt import Proposal
-from memoryd.model.memory import Memory
-from memoryd.model.query import STATEMENTS
-from memoryd.model.reports import OwnerSizes
 from memoryd.model.scope import Owner, Scope
 from memoryd.model.times import from_us
 from memoryd.model.work import CounterName, Lease, Run, RunState, Work, WorkState
-from memoryd.store.duckdb import queries, rows
+from memoryd.store.duckdb import rows
 from memoryd.store.duckdb.marks import counters_of, leases_of, marks_of
 from memoryd.store.duckdb.proposals import COLUMNS, proposal_of
-from memoryd.store.duckdb.purges import sizes_of_owners
 from memoryd.store.duckdb.readers import Readers
 from memoryd.store.duckdb.work_writes import work_name
 
-__all__ = ["WorkReads"]
+__all__ = ["DuckDBWork"]
 
 T = TypeVar("T")
 _WORK = "SELECT kind, agent_id, user_id, chat_id, thread_id, state, due_time, seq, details FROM work"
@@ -57,10 +53,11 @@ def _run_of(row: Sequence[Any]) -> Run:
     )
 
 
-class WorkReads:
-    """The part of the store that knows work in the background."""
+class DuckDBWork:
+    """Work, runs, proposals, marks, leases and counters as rows."""
 
-    _readers: Readers
+    def __init__(self, readers: Readers) -> None:
+        self._readers = readers
 
     async def _work_rows(self, sql: str, params: Sequence[Any], make: Callable[[Sequence[Any]], T]) -> list[T]:
         return await self._readers.read(lambda: [make(row) for row in self._readers.rows(sql, params)])
@@ -74,55 +71,39 @@ class WorkReads:
     async def counters(self) -> dict[CounterName, int]:
         return await self._readers.read(lambda: counters_of(self._readers.cursor()))
 
-    async def work(self, owner: Owner, kind: str, thread_id: str) -> Work | None:
+    async def get(self, owner: Owner, kind: str, thread_id: str) -> Work | None:
         found = await self._work_rows(f"{_WORK} WHERE name = ?", [work_name(owner, kind, thread_id)], _work_of)
         return found[0] if found else None
 
-    async def work_due(self, kind: str, now: datetime, *, limit: int) -> list[Work]:
+    async def find(
+        self,
+        kind: str = "",
+        *,
+        states: Collection[WorkState],
+        limit: int,
+        due_by: datetime | None = None,
+    ) -> list[Work]:
+        conditions = ["state IN (SELECT unnest(?::VARCHAR[]))"]
+        params: list[Any] = [[state.value for state in states]]
+        if kind:
+            conditions.append("kind = ?")
+            params.append(kind)
+        if due_by is not None:
+            conditions.append("due_time <= ?")
+            params.append(rows.naive(due_by))
         return await self._work_rows(
-            f"{_WORK} WHERE state = 'waiting' AND kind = ? AND due_time <= ? ORDER BY due_time, thread_id"
-            f" LIMIT {int(limit)}",
-            [kind, rows.naive(now)],
+            f"{_WORK} WHERE {' AND '.join(conditions)} ORDER BY due_time, thread_id LIMIT {int(limit)}",
+            params,
             _work_of,
         )
 
-    async def work_in(self, states: Collection[WorkState], *, limit: int, kind: str = "") -> list[Work]:
-        return await self._work_rows(
-            f"{_WORK} WHERE state IN (SELECT unnest(?::VARCHAR[])) AND kind IN (?, if(? = '', kind, ?))"
-            f" ORDER BY due_time, thread_id LIMIT {int(limit)}",
-            [[state.value for state in states], kind, kind, kind],
-            _work_of,
-        )
-
-    async def work_counts(self) -> dict[tuple[str, WorkState], int]:
+    async def counts(self) -> dict[tuple[str, WorkState], int]:
         found = await self._work_rows("SELECT kind, state, count(*) FROM work GROUP BY ALL", [], tuple)
         return {(kind, WorkState(state)): int(count) for kind, state, count in found}
 
-    async def live_since(self, after: datetime, until: datetime, *, limit: int) -> list[Memory]:
-        live, params = queries.admitted(STATEMENTS, until)
-        where = f"create_time > ? AND create_time <= ? AND {live}"
-        window = [rows.naive(after), rows.naive(until), *params]
-        first = f"SELECT create_time FROM memories WHERE {where} ORDER BY 1 LIMIT {int(limit)}"
-        last = f"SELECT max(create_time) FROM ({first})"
-        source = f"(SELECT * FROM memories WHERE {where} AND create_time <= ({last}))"
-        select = queries.select_memories(source) + " ORDER BY m.create_time, m.id"
-        return await self._work_rows(select, [*window, *window], rows.memory_of)
-
-    async def owners_since(self, time: datetime, *, least: int) -> list[Owner]:
-        found = await self._work_rows(
-            "SELECT agent_id, user_id, chat_id FROM memories WHERE create_time >= ? AND delete_time IS NULL"
-            f" GROUP BY ALL HAVING count(*) >= {int(least)}",
-            [rows.naive(time)],
-            lambda row: Owner(row[0], Scope(user_id=row[1], chat_id=row[2])),
-        )
-        return sorted(found, key=repr)
-
-    async def sizes_of_owners(self, agent_id: str = "", *, limit: int) -> OwnerSizes:
-        return await self._readers.read(sizes_of_owners, self._readers.rows, agent_id, limit)
-
-    async def runs(self, *, job: str = "", limit: int, before: datetime | None = None) -> list[Run]:
-        conditions: list[str] = ["true"]
-        params: list[Any] = []
+    async def runs(self, *, job: str = "", limit: int, before: datetime | None = None, prefix: str = "") -> list[Run]:
+        conditions = ["starts_with(id, ?)"]
+        params: list[Any] = [prefix]
         if job:
             conditions.append("job = ?")
             params.append(job)
@@ -133,25 +114,22 @@ class WorkReads:
             f"{_RUNS} WHERE {' AND '.join(conditions)} ORDER BY start_time DESC, id LIMIT {int(limit)}", params, _run_of
         )
 
-    async def run(self, run_id: str) -> Run | None:
-        found = await self._work_rows(f"{_RUNS} WHERE id = ?", [run_id], _run_of)
-        return found[0] if found else None
-
     async def proposals(
-        self, *, limit: int, agent_id: str = "", user_id: str = "", chat_id: str = ""
+        self,
+        *,
+        limit: int,
+        agent_id: str = "",
+        user_id: str = "",
+        chat_id: str = "",
+        prefix: str = "",
     ) -> list[Proposal]:
         asked = {"agent_id": agent_id, "user_id": user_id, "chat_id": chat_id}
         named = {name: value for name, value in asked.items() if value}
-        where = " AND ".join(["true", *(f"{name} = ?" for name in named)])
+        where = " AND ".join(["starts_with(id, ?)", *(f"{name} = ?" for name in named)])
         return await self._work_rows(
             f"SELECT {COLUMNS} FROM proposals WHERE {where} ORDER BY create_time, id LIMIT {int(limit)}",
-            list(named.values()),
+            [prefix, *named.values()],
             proposal_of,
-        )
-
-    async def proposals_like(self, prefix: str) -> list[Proposal]:
-        return await self._work_rows(
-            f"SELECT {COLUMNS} FROM proposals WHERE starts_with(id, ?) LIMIT 2", [prefix], proposal_of
         )
 
     async def proposal_count(self) -> int:

@@ -148,10 +148,6 @@ class Writer:
         """Go on with the connection that the database has now; called in this thread."""
         self._con = self._opened.connection
 
-    def fail(self, fault: str) -> None:
-        """Give the database up; called in this thread."""
-        self._fail(fault)
-
     def close(self) -> None:
         """Finish what is queued, fold the log in, end the thread."""
         self._closed = True
@@ -164,14 +160,15 @@ class Writer:
         try:
             self._take_jobs()
         except BaseException as error:  # noqa: BLE001  nobody may wait for a thread that has ended
-            self._fail(type(error).__name__)
+            self.fail(type(error).__name__)
             while not self._ending:
                 job = self._jobs.get()
                 if job is None:
                     return
                 self._refuse([job], self._ended())
 
-    def _fail(self, fault: str, *, damaged: bool = False) -> None:
+    def fail(self, fault: str, *, damaged: bool = False) -> None:
+        """Give the database up; called in this thread."""
         self.ended_by_damage = damaged
         self._fatal = fault
         self._on_fatal(fault)
@@ -236,7 +233,7 @@ class Writer:
             try:
                 self._opened.watermark.advance(self._seq)
             except OSError as fault:  # it is committed, so it is acknowledged; but nothing more is promised
-                self._fail(f"side file: {fault.strerror}")
+                self.fail(f"side file: {fault.strerror}")
             jobs[0].loop.call_soon_threadsafe(self._acknowledge, list(jobs), first, usage[0])
         elif len(jobs) == 1 or self._fatal:
             self._refuse(jobs, error)
@@ -275,7 +272,7 @@ class Writer:
             return self._ended()
         try:
             run(self._con)
-        except Exception as error:  # noqa: BLE001  the writer outlives every request
+        except Exception as error:  # noqa: BLE001  what is committed is acknowledged, whatever happens here
             _roll_back(self._con)  # again, as for want of memory even a roll-back can fail
             return self.explain(error)
         return None
@@ -287,12 +284,12 @@ class Writer:
         damage = self._note_damage(error)
         if damage:
             if isinstance(error, duckdb.FatalException | duckdb.InternalException):
-                self._fail(damage, damaged=True)
+                self.fail(damage, damaged=True)
             return StoreDamaged(UNREADABLE)
         if isinstance(error, duckdb.OutOfMemoryException):
             return LimitExceeded("the call needs more memory than store.memory_limit_bytes", limit="store_memory")
         if isinstance(error, duckdb.FatalException | duckdb.InternalException) or "invalidated" in str(error):
-            self._fail(type(error).__name__)
+            self.fail(type(error).__name__)
         return Unavailable(f"the store has a fault ({type(error).__name__}); nothing was written")
 
     def _note_damage(self, error: BaseException) -> str:
@@ -342,7 +339,7 @@ class Writer:
             except (duckdb.FatalException, duckdb.InternalException, duckdb.IOException) as error:
                 # the log may hold it: only a restart can tell
                 damage = self._note_damage(error)
-                self._fail(damage or type(error).__name__, damaged=bool(damage))
+                self.fail(damage or type(error).__name__, damaged=bool(damage))
                 raise OutcomeUnknown(
                     f"the commit failed ({type(error).__name__}); whether it was written is known after the restart"
                 ) from None

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.model.batch import NEVER
-from memoryd.model.commits import Applied, Head, Snapshot
 from memoryd.model.conversation import FirstSaid, Message, Session, SessionState, Thread, WorkingMemory
 from memoryd.model.limits import how_many_fit
 from memoryd.model.scope import Owner, Scope, Visibility
 from memoryd.model.trust import Trust
-from memoryd.store.conversations import Place, thread_name
+from memoryd.store.conversations import MessageHead, MessageSelector, Place, ThreadSelector, thread_name
 from memoryd.store.duckdb import rows
 from memoryd.store.duckdb.conversation_rows import (
     MESSAGE_COLUMNS,
@@ -30,14 +29,14 @@ from memoryd.store.duckdb.conversation_rows import (
     thread_of,
     working_memory_of,
 )
-from memoryd.store.duckdb.episodes import WHOLE, read_episodes
+from memoryd.store.duckdb.episodes import WHOLE
 from memoryd.store.duckdb.pieces import apart, reading, rows_in
 from memoryd.store.duckdb.queries import of_owner
 from memoryd.store.duckdb.readers import Readers
 from memoryd.store.duckdb.vectors import column_of
 from memoryd.store.duckdb.writer import Writer
 
-__all__ = ["ConversationReads"]
+__all__ = ["DuckDBConversations"]
 
 T = TypeVar("T")
 NO_END = 2**62
@@ -46,7 +45,6 @@ FEW_PLACES = 32  # of messages in several threads
 FEW_MESSAGES = 20  # of a page: as many are read without looking at their sizes first
 OTHERWISE_WRITTEN = r"\\u|[\x{ff01}-\x{ff5e}\x{300}-\x{36f}]"
 """Letters as their numbers in JSON, in full width, or with marks of their own: `contains` finds no word in these."""
-_MESSAGES = f"SELECT {', '.join(MESSAGE_COLUMNS)} FROM messages"
 
 
 def _weight(name: str) -> str:
@@ -55,30 +53,26 @@ def _weight(name: str) -> str:
     return f"(CASE coalesce(details->>'$.{name}', '{Trust.HOST.value}') {cases} ELSE -1 END)"
 
 
-class ConversationReads:
-    """The part of the store that knows conversations."""
+UNSUMMARISED = (
+    "CAST(details->>'$.view_seq' AS BIGINT) > CASE"
+    f" WHEN {_weight('trust')} > {_weight('summary_trust')} THEN 0"
+    " ELSE coalesce(CAST(details->>'$.summary_seq' AS BIGINT), 0) END"
+)
 
-    _writer: Writer
-    _readers: Readers
+
+def _head_of(row: Sequence[Any]) -> MessageHead:
+    agent_id, user_id, chat_id, *rest = row
+    return MessageHead(Owner(agent_id, Scope(user_id, chat_id)), *rest)
+
+
+class DuckDBConversations:
+    """Threads, sessions and messages as rows."""
+
+    def __init__(self, readers: Readers, writer: Writer) -> None:
+        self._readers, self._writer = readers, writer
 
     async def _conversation_rows(self, sql: str, params: Sequence[Any], make: Callable[[Sequence[Any]], T]) -> list[T]:
         return await self._readers.read(lambda: [make(row) for row in self._readers.rows(sql, params)])
-
-    def on_episodes(self, callback: Callable[[Applied], None]) -> None:
-        self._writer.on_episodes(callback)
-
-    async def episode_head(self, owner: Owner) -> Head:
-        return self._writer.recent_episodes.heads.of(owner)
-
-    async def episode_changes(self, owner: Owner, since: int) -> list[Applied] | None:
-        return self._writer.recent_episodes.since(owner, since)
-
-    def read_episodes(self, owner: Owner, build: Callable[[Snapshot], T]) -> T:
-        return self._readers.read_here(
-            lambda: read_episodes(
-                self._readers.cursor(), owner, self._writer.message_vectors.dimensions, self._readers.columns, build
-            )
-        )
 
     async def thread(self, owner: Owner, thread_id: str) -> Thread | None:
         found = await self._conversation_rows(
@@ -89,7 +83,12 @@ class ConversationReads:
         return found[0] if found else None
 
     async def threads(
-        self, visible: Visibility, *, limit: int, after: Place | None = None, prefix: str = ""
+        self,
+        visible: Visibility,
+        *,
+        limit: int,
+        after: Place | None = None,
+        prefix: str = "",
     ) -> list[Thread]:
         where, params = _of_owners(visible.owners)
         if prefix:
@@ -139,27 +138,49 @@ class ConversationReads:
             session_of,
         )
 
-    async def messages(
+    async def messages(self, selector: MessageSelector) -> list[Message]:
+        limit = selector.limit
+        if selector.most_bytes and limit > FEW_MESSAGES:  # sizes are read before texts: the longest have a gigabyte
+            sizes = await self._selected("text_bytes", selector, limit, lambda row: int(row[0]))
+            limit = min(limit, max(2, 1 + how_many_fit(reversed(sizes), selector.most_bytes)))
+        found = await self._selected(", ".join(MESSAGE_COLUMNS), selector, limit, message_of)
+        if selector.most_bytes:
+            fitting = how_many_fit((one.text_bytes for one in reversed(found)), selector.most_bytes)
+            found = found[-max(2, 1 + fitting) :]
+        return found
+
+    async def heads(self, selector: MessageSelector) -> list[MessageHead]:
+        columns = f"{', '.join(OWNER)}, thread_id, seq, id, text_bytes"
+        return await self._selected(columns, selector, selector.limit, _head_of)
+
+    async def _selected(
         self,
-        owner: Owner,
-        thread_id: str,
-        *,
+        columns: str,
+        selector: MessageSelector,
         limit: int,
-        before: int = 0,
-        after: int = 0,
-        session_id: str = "",
-        most_bytes: int = 0,
-    ) -> list[Message]:
-        where, params = _of_thread(owner, thread_id)
-        if session_id:
+        make: Callable[[Sequence[Any]], T],
+    ) -> list[T]:
+        """Return some columns of the messages that a selector takes, in the order of thread and seq."""
+        owner, sql = selector.owner, f"SELECT {columns} FROM messages"
+        if selector.places is not None:
+            return [] if owner is None else await self._at(columns, owner, selector.places, make)
+        if selector.ids is not None and not selector.ids:
+            return []
+        where, params = ("true", []) if owner is None else _of_thread(owner, selector.thread_id)
+        if selector.ids is not None:
+            where, params = f"{where} AND id IN (SELECT unnest(?::VARCHAR[]))", [*params, list(selector.ids)]
+        if selector.session_id:
             where += " AND json_extract_string(details, '$.session_id') = ?"
-            params = [*params, session_id]
-        if most_bytes and limit > FEW_MESSAGES:  # sizes are read before texts: a page of the longest has a gigabyte
-            sql = f"SELECT text_bytes FROM messages WHERE {where}"
-            sizes = await self._last(sql, params, limit, before, after, lambda row: int(row[0]))
-            limit = min(limit, max(2, 1 + how_many_fit(sizes, most_bytes)))
-        found = await self._last(f"{_MESSAGES} WHERE {where}", params, limit, before, after, message_of)
-        return found[::-1]
+            params = [*params, selector.session_id]
+        if selector.is_from_end and limit:
+            found = await self._last(f"{sql} WHERE {where}", params, limit, selector.before, selector.after, make)
+            return found[::-1]
+        most = f" LIMIT {int(limit)}" if limit else ""
+        return await self._conversation_rows(
+            f"{sql} WHERE {where} AND seq > ? AND seq < ? ORDER BY thread_id, seq{most}",
+            [*params, selector.after, selector.before or NO_END],
+            make,
+        )
 
     async def _last(
         self,
@@ -180,21 +201,14 @@ class ConversationReads:
                 return found
             width *= WIDER
 
-    async def messages_at(self, owner: Owner, places: Collection[tuple[str, int]]) -> list[Message]:
-        found = await self._at(_MESSAGES, owner, places, message_of)
-        return sorted(
-            (message for message in found if (message.thread_id, message.seq) in places),
-            key=lambda message: (message.thread_id, message.seq),
-        )
-
-    async def message_sizes(self, owner: Owner, places: Collection[tuple[str, int]]) -> dict[tuple[str, int], int]:
-        found = await self._at("SELECT thread_id, seq, text_bytes FROM messages", owner, places, tuple)
-        return {(thread_id, seq): size for thread_id, seq, size in found if (thread_id, seq) in places}
-
     async def _at(
-        self, sql: str, owner: Owner, places: Collection[tuple[str, int]], make: Callable[[Sequence[Any]], T]
+        self,
+        columns: str,
+        owner: Owner,
+        places: Collection[tuple[str, int]],
+        make: Callable[[Sequence[Any]], T],
     ) -> list[T]:
-        """Return the rows of messages at some places, and perhaps of others that have the same key."""
+        """Return columns of the messages at some places."""
         if not places:
             return []
         where, params = of_owner(owner)
@@ -205,54 +219,16 @@ class ConversationReads:
         if len(wanted) > FEW_PLACES:  # of fewer, those of the same thread or number that come along cost less
             pairs = " AND (thread, seq) IN (SELECT unnest(?::BIGINT[]), unnest(?::BIGINT[]))"
             more = [threads, seqs]
-        return await self._conversation_rows(
-            f"{sql} WHERE {where} AND thread IN (SELECT unnest(?::BIGINT[]))"
-            f" AND seq IN (SELECT unnest(?::BIGINT[])){pairs}",
+        found = await self._conversation_rows(
+            f"SELECT thread_id, seq, {columns} FROM messages WHERE {where}"
+            f" AND thread IN (SELECT unnest(?::BIGINT[])) AND seq IN (SELECT unnest(?::BIGINT[])){pairs}"
+            " ORDER BY thread_id, seq",
             [*params, sorted({*threads}), sorted({*seqs}), *more],
-            make,
+            tuple,
         )
+        return [make(row[2:]) for row in found if row[:2] in places]
 
-    async def thread_of_message(self, message_id: str) -> Thread | None:
-        columns = ", ".join(f"t.{name}" for name in THREAD_COLUMNS)
-        found = await self._conversation_rows(
-            f"SELECT {columns} FROM threads AS t JOIN messages AS m ON m.thread_id = t.thread_id"
-            " AND m.agent_id = t.agent_id AND m.user_id IS NOT DISTINCT FROM t.user_id"
-            " AND m.chat_id IS NOT DISTINCT FROM t.chat_id WHERE m.id = ? LIMIT 1",
-            [message_id],
-            thread_of,
-        )
-        return found[0] if found else None
-
-    async def taken_ids(self, owner: Owner, thread_id: str, ids: Collection[str]) -> frozenset[str]:
-        if not ids:
-            return frozenset()
-        where, params = _of_thread(owner, thread_id)
-        found = await self._conversation_rows(
-            f"SELECT id FROM messages WHERE {where} AND id IN (SELECT unnest(?::VARCHAR[]))",
-            [*params, list(ids)],
-            lambda row: str(row[0]),
-        )
-        return frozenset(found)
-
-    async def messages_of_ids(self, owner: Owner, thread_id: str, ids: Collection[str]) -> list[Message]:
-        if not ids:
-            return []
-        where, params = _of_thread(owner, thread_id)
-        return await self._conversation_rows(
-            f"{_MESSAGES} WHERE {where} AND id IN (SELECT unnest(?::VARCHAR[])) ORDER BY seq",
-            [*params, list(ids)],
-            message_of,
-        )
-
-    async def first_message_ids(self, owner: Owner, thread_id: str, *, limit: int) -> list[str]:
-        where, params = _of_thread(owner, thread_id)
-        return await self._conversation_rows(
-            f"SELECT id FROM messages WHERE {where} ORDER BY seq LIMIT {int(limit)}", params, lambda row: str(row[0])
-        )
-
-    async def messages_naming(
-        self, owner: Owner, words: Sequence[str], *, limit: int, after: int = 0
-    ) -> list[tuple[int, Message]]:
+    async def _naming(self, after: int, owner: Owner, words: Sequence[str], limit: int) -> list[tuple[int, Message]]:
         where, params = of_owner(owner)
         said = "lower(content || ' ' || details || ' ' || metadata)"
         condition = " OR ".join(f"contains({said}, ?)" for _ in words)
@@ -267,11 +243,13 @@ class ConversationReads:
     async def working_memory(self, owner: Owner) -> WorkingMemory:
         columns = ", ".join(WORKING_COLUMNS)
         found = await self._conversation_rows(
-            f"SELECT {columns} FROM working_memories WHERE name = ?", [thread_name(owner, "")], working_memory_of
+            f"SELECT {columns} FROM working_memories WHERE name = ?",
+            [thread_name(owner, "")],
+            working_memory_of,
         )
         return found[0] if found else WorkingMemory()
 
-    async def nearest_messages(
+    async def nearest(
         self,
         owners: Iterable[Owner],
         vector: NDArray[np.float32],
@@ -299,21 +277,22 @@ class ConversationReads:
             lambda row: (message_of(row[:-1]), float(row[-1])),
         )
 
-    async def idle_threads(self, before: datetime, ahead: datetime, *, limit: int) -> list[Thread]:
+    async def scan_threads(self, selector: ThreadSelector, *, limit: int, after: str = "") -> list[tuple[str, Thread]]:
+        conditions, order = ["true"], "name"
+        params: list[Any] = []
+        if selector.idle_since is not None and selector.ahead_of is not None:
+            conditions.append("session_id <> '' AND (update_time < ? OR update_time > ?)")
+            params += [rows.naive(selector.idle_since), rows.naive(selector.ahead_of)]
+            order = "update_time"
+        if selector.is_unsummarised:
+            conditions.append(UNSUMMARISED)
+        if after:
+            conditions.append("name > ?")
+            params.append(after)
         return await self._conversation_rows(
-            f"SELECT {', '.join(THREAD_COLUMNS)} FROM threads WHERE session_id <> ''"
-            f" AND (update_time < ? OR update_time > ?) ORDER BY update_time LIMIT {int(limit)}",
-            [rows.naive(before), rows.naive(ahead)],
-            thread_of,
-        )
-
-    async def unsummarised_threads(self, *, limit: int, after: str = "") -> list[tuple[str, Thread]]:
-        return await self._conversation_rows(
-            f"SELECT name, {', '.join(THREAD_COLUMNS)} FROM threads WHERE name > ?"
-            " AND CAST(details->>'$.view_seq' AS BIGINT) > CASE"
-            f" WHEN {_weight('trust')} > {_weight('summary_trust')} THEN 0"
-            f" ELSE coalesce(CAST(details->>'$.summary_seq' AS BIGINT), 0) END ORDER BY name LIMIT {int(limit)}",
-            [after],
+            f"SELECT name, {', '.join(THREAD_COLUMNS)} FROM threads WHERE {' AND '.join(conditions)}"
+            f" ORDER BY {order} LIMIT {int(limit)}",
+            params,
             lambda row: (str(row[0]), thread_of(row[1:])),
         )
 
@@ -325,9 +304,18 @@ class ConversationReads:
             lambda row: (str(row[0]), session_of(row[1:])),
         )
 
-    async def messages_past(
-        self, after: int, *, limit: int, until: int | None = None, above_bytes: int = 0
+    async def numbered(
+        self,
+        after: int,
+        *,
+        limit: int,
+        until: int | None = None,
+        above_bytes: int = 0,
+        owner: Owner | None = None,
+        words: Sequence[str] = (),
     ) -> list[tuple[int, Message]]:
+        if owner is not None:
+            return await self._naming(after, owner, words, limit)
         columns = ", ".join("'' AS metadata" if name == "metadata" else name for name in MESSAGE_COLUMNS)
 
         def read() -> list[tuple[int, Message]]:
@@ -346,7 +334,7 @@ class ConversationReads:
 
         return await self._readers.read(read)
 
-    async def first_said_past(self, after: int, *, limit: int) -> list[FirstSaid]:
+    async def first_said(self, after: int, *, limit: int) -> list[FirstSaid]:
         page = (
             f"SELECT number, {', '.join(OWNER)}, thread_id, seq, create_time FROM messages"
             f" WHERE number > ? ORDER BY number LIMIT {int(limit)}"
@@ -356,22 +344,20 @@ class ConversationReads:
             f" FROM ({page}) GROUP BY ALL ORDER BY min(number)",
             [after],
             lambda row: FirstSaid(
-                Owner(row[0], Scope(row[1], row[2])), row[3], row[4], row[5].replace(tzinfo=UTC), row[6], row[7]
+                Owner(row[0], Scope(row[1], row[2])),
+                row[3],
+                row[4],
+                row[5].replace(tzinfo=UTC),
+                row[6],
+                row[7],
             ),
         )
 
-    async def messages_on(self, day: date) -> dict[str, int]:
+    async def totals(self, after: int = 0) -> tuple[int, int]:
         found = await self._conversation_rows(
-            "SELECT grant_id, count(*) FROM messages WHERE grant_id <> '' AND create_time >= ?"
-            " AND create_time < ? GROUP BY grant_id",
-            [day, day + timedelta(days=1)],
+            "SELECT count(*), count(*) FILTER (number > ?) FROM messages",
+            [after],
             tuple,
-        )
-        return dict(found)
-
-    async def message_totals(self, after: int = 0) -> tuple[int, int]:
-        found = await self._conversation_rows(
-            "SELECT count(*), count(*) FILTER (number > ?) FROM messages", [after], tuple
         )
         return int(found[0][0]), int(found[0][1])
 

@@ -1,0 +1,78 @@
+"""The store that a configuration names; nobody above knows of what kind it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from memoryd.model.call_context import Journal
+from memoryd.store.base import Store
+from memoryd.store.ram import RamStore
+from memoryd.store.refusal import StoreInUse, StoreRefused
+
+__all__ = ["StoreInUse", "StoreOptions", "StoreRefused", "check_store", "open_store"]
+
+Tell = Callable[[int, int], None]
+"""Is told how many rows of how many are done, where a start takes long."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoreOptions:
+    """Where a store is, and how much it may take."""
+
+    path: Path | None
+    """The database file; None: it lives in memory, and ends with the process."""
+    memory_limit_bytes: int = 1 << 30
+    min_free_bytes: int = 0
+    """Below so much free space on the disk, inserts are refused."""
+
+
+def _no_one(_: str) -> None:
+    """Tell nobody."""
+
+
+def open_store(
+    options: StoreOptions,
+    *,
+    random_bytes: Callable[[int], bytes],
+    on_fatal: Callable[[str], None] = _no_one,
+    journal: Journal | None = None,
+    tell: Tell = lambda _done, _total: None,
+) -> Store:
+    """
+    Open a store, or make it where there is none; StoreRefused, before anything is changed, if it is not what it was.
+
+    `on_fatal` is called, in a thread of the store's, when it can serve no longer; the journal is told of each change
+    set before it is committed; `tell` of what a start after an upgrade writes anew.
+    """
+    if options.path is None:
+        return RamStore(random_bytes)
+    from memoryd.store import duckdb
+
+    opened = duckdb.open_database(
+        options.path, memory_limit_bytes=options.memory_limit_bytes, random_bytes=random_bytes, tell=tell
+    )
+    return duckdb.DuckDBStore(opened, min_free_bytes=options.min_free_bytes, on_fatal=on_fatal, journal=journal)
+
+
+def check_store(
+    options: StoreOptions, *, random_bytes: Callable[[int], bytes], adopt: bool = False, accept_loss: int | None = None
+) -> int:
+    """
+    Open a store and read all of it; return the number of its last change set. StoreRefused says what is wrong.
+
+    With adopt, files without their side file are taken as they are; with accept_loss, those whose last change set has
+    exactly that number.
+    """
+    if options.path is None:
+        raise StoreRefused("a store in memory has nothing to check")
+    from memoryd.store import duckdb
+
+    return duckdb.check_database(
+        options.path,
+        memory_limit_bytes=options.memory_limit_bytes,
+        random_bytes=random_bytes,
+        adopt=adopt,
+        accept_loss=accept_loss,
+    )

@@ -1,0 +1,127 @@
+"""What the reference store answers about owners, their people and grants."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection
+from datetime import date, datetime
+
+from memoryd.model.entity import Entity
+from memoryd.model.grant import Grant, GrantUsage, TokenKey
+from memoryd.model.reports import OwnerContents, OwnerSize, OwnerSizes
+from memoryd.model.scope import Owner
+from memoryd.store.ram.state import RamState
+
+__all__ = ["RamGrants", "RamOwners", "RamPeople"]
+
+
+class RamPeople:
+    """What was decided of entities, in a dictionary."""
+
+    def __init__(self, state: RamState) -> None:
+        self._state = state
+
+    async def entities(self, owner: Owner) -> list[Entity]:
+        return sorted((e for e in self._state.named.values() if e.owner == owner), key=lambda entity: entity.id)
+
+    async def is_named(self, owner: Owner, entity_ids: Collection[str], *, but: Collection[str]) -> bool:
+        return any(
+            {mention.entity_id, mention.same_as} & {*entity_ids}
+            for entry in self._state.entries.values()
+            if entry.memory.owner == owner and entry.memory.id not in but
+            for mention in entry.memory.mentions
+        )
+
+
+class RamGrants:
+    """Grants and keys in dictionaries."""
+
+    def __init__(self, state: RamState) -> None:
+        self._state = state
+
+    async def all(self) -> list[Grant]:
+        return sorted(self._state.grants.values(), key=lambda grant: (grant.create_time, grant.id))
+
+    async def token_keys(self) -> list[TokenKey]:
+        return sorted(self._state.token_keys, key=lambda key: (key.create_time, key.id))
+
+    async def usage(self, grant_id: str, day: date) -> GrantUsage:
+        found = [entry.memory for entry in self._state.entries.values() if entry.memory.grant_id == grant_id]
+        said = sum(message.text_bytes for message in self._state.said.values() if message.grant_id == grant_id)
+        return GrantUsage(
+            sum(memory.create_time.date() == day for memory in found),
+            len(found),
+            sum(memory.text_bytes for memory in found) + said + self._text_bytes_of(grant_id),
+        )
+
+    async def messages_on(self, day: date) -> dict[str, int]:
+        found = (one for one in self._state.said.values() if one.grant_id and one.create_time.date() == day)
+        return dict(Counter(one.grant_id for one in found))
+
+    def _text_bytes_of(self, grant_id: str) -> int:
+        """Return the bytes of summaries and working memories that were set through a grant."""
+        texts = [text for thread in self._state.threads.values() for text in thread.texts]
+        texts += [text for held in self._state.working.values() for text in held.texts]
+        return sum(text.size for text in texts if text.grant_id == grant_id)
+
+
+class RamOwners:
+    """Whose rows there are."""
+
+    def __init__(self, state: RamState) -> None:
+        self._state = state
+
+    async def contents(self, owner: Owner, *, limit: int) -> OwnerContents:
+        memories = [entry.memory for entry in self._state.entries.values() if entry.memory.owner == owner]
+        memories.sort(key=lambda memory: (memory.create_time, memory.id), reverse=True)
+        messages = [message for _, message in sorted(self._state.said.items()) if message.owner == owner]
+        threads = [thread for key, thread in self._state.threads.items() if key[0] == owner]
+        rows = [entity for entity in self._state.named.values() if entity.owner == owner]
+        trusts = {memory.trust for memory in memories} | {message.trust for message in messages}
+        trusts |= {thread.highest_trust for thread in threads} | {row.trust for row in rows}
+        if owner in self._state.working:
+            trusts.add(self._state.working[owner].trust)
+        return OwnerContents(
+            len(memories),
+            len(messages),
+            len(threads),
+            tuple(memory.id for memory in memories[:limit]),
+            tuple(message.id for message in messages[:limit]),
+            frozenset(trusts),
+        )
+
+    async def of_user(self, user_id: str, agent_id: str = "") -> list[Owner]:
+        owners = {entry.memory.owner for entry in self._state.entries.values()}
+        owners |= {entity.owner for entity in self._state.named.values()}
+        owners |= {*self._state.working, *(owner for owner, _ in self._state.threads)}
+        found = (o for o in owners if o.scope.user_id == user_id and agent_id in {"", o.agent_id})
+        return sorted(found, key=lambda owner: owner.agent_id)
+
+    async def sizes(self, agent_id: str = "", *, limit: int) -> OwnerSizes:
+        stored: dict[Owner, list[int]] = {}
+        for memory in (entry.memory for entry in self._state.entries.values()):
+            counts = stored.setdefault(memory.owner, [0, 0, 0])
+            counts[0] += 1
+            counts[2] += len(memory.content.encode())
+        for message in self._state.said.values():
+            counts = stored.setdefault(message.owner, [0, 0, 0])
+            counts[1] += 1
+            counts[2] += len(message.content.encode())
+        for owner in {
+            *self._state.working,
+            *(one for one, _ in self._state.threads),
+            *(one.owner for one in self._state.named.values()),
+        }:
+            stored.setdefault(owner, [0, 0, 0])
+        sizes = [
+            OwnerSize(owner.agent_id, owner.scope.user_id or "", owner.scope.chat_id or "", *counts)
+            for owner, counts in stored.items()
+            if agent_id in {"", owner.agent_id}
+        ]
+        sizes.sort(key=lambda one: (-one.content_bytes, one.agent_id, one.user_id, one.chat_id))
+        return OwnerSizes(tuple(sizes[:limit]), len(sizes))
+
+    async def active_since(self, time: datetime, *, least: int) -> list[Owner]:
+        memories = (entry.memory for entry in self._state.entries.values())
+        counts = Counter(one.owner for one in memories if one.delete_time is None and one.create_time >= time)
+        return sorted((owner for owner, count in counts.items() if count >= least), key=repr)

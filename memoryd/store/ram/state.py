@@ -1,0 +1,259 @@
+"""What the reference store holds, and how a change set changes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import TypeVar
+
+from memoryd.errors import Contended, Unavailable
+from memoryd.model.change import PURGE, ChangeSet, ConversationChange, Entry, RecordedRequest, Tombstone
+from memoryd.model.conversation import Message, Session, Thread, WorkingMemory
+from memoryd.model.entity import Entity
+from memoryd.model.grant import Grant, TokenKey
+from memoryd.model.learnt import Proposal
+from memoryd.model.receipt import Name, without_gone
+from memoryd.model.scope import Owner
+from memoryd.model.work import CounterName, Lease, Run, Work
+from memoryd.store.commits import check_counters, check_leases, check_marks
+from memoryd.store.conversations import numbered
+from memoryd.store.work import MOST_RUNS
+
+__all__ = ["RamState", "entries_after", "latest_first"]
+
+T = TypeVar("T")
+
+
+class RamState:
+    """Dictionaries of everything."""
+
+    def __init__(self, random_bytes: Callable[[int], bytes]) -> None:
+        self.entries: dict[str, Entry] = {}
+        self.requests: dict[tuple[Owner, str, str], RecordedRequest] = {}
+        self.grants: dict[str, Grant] = {}
+        self.token_keys: tuple[TokenKey, ...] = ()
+        self.named: dict[str, Entity] = {}
+        self.tombstones: set[Tombstone] = set()
+        self.threads: dict[tuple[Owner, str], Thread] = {}
+        self.sessions: dict[tuple[Owner, str, str], Session] = {}
+        self.messages: dict[int, Entry] = {}
+        self.said: dict[int, Message] = {}
+        self.working: dict[Owner, WorkingMemory] = {}
+        self.work: dict[tuple[Owner, str, str], Work] = {}
+        self.runs: dict[str, Run] = {}
+        self.proposals: dict[str, Proposal] = {}
+        self.marks: dict[str, datetime] = {}
+        self.leases: dict[str, Lease] = {}
+        self.counters: dict[CounterName, int] = {}
+        self.seq = 0
+        self.newest: datetime | None = None
+        self.closed = False
+        self.id = random_bytes(16).hex()
+        self.secret = random_bytes(32)
+
+    def apply(self, change: ChangeSet) -> None:
+        """Take in all but the memories, of which only an insert can fail."""
+        self.requests = self._requests_after(change)
+        self.grants.update({grant.id: grant for grant in change.grants})
+        for grant_id in change.forget_grants:
+            self.grants.pop(grant_id, None)
+        self.token_keys = self.token_keys if change.token_keys is None else change.token_keys
+        self.named.update({entity.id: entity for entity in change.entities})
+        for entity in change.forget_entities:
+            self.named.pop(entity.id, None)
+        self.tombstones = (self.tombstones | {*change.tombstones}) - {*change.lift}
+        self._purge_owner(change.purge_owner)
+        self._keep_vectors_of(change.message_vectors_of)
+        self._note_work(change)
+        times = [entry.memory.create_time for entry in change.inserts]
+        self.newest = max([*times, *([self.newest] if self.newest else [])], default=None)
+
+    def _requests_after(self, change: ChangeSet) -> dict[tuple[Owner, str, str], RecordedRequest]:
+        requests, is_gone = dict(self.requests), _gone_with(change)
+        if change.request is not None:
+            requests[change.request.owner, change.request.method, change.request.request_id] = change.request
+        before = change.forget_requests_before
+        return {
+            key: replace(request, receipt=left)
+            for key, request in requests.items()
+            if (before is None or request.create_time >= before)
+            and (left := without_gone(request.receipt, is_gone)) is not None
+        }
+
+    def check_threads(self, changes: Sequence[ChangeSet]) -> None:
+        """Raise Contended where a thread has changed since a change of it was decided."""
+        known = {key: (thread.revision, thread.create_time) for key, thread in self.threads.items()}
+        for change in changes:
+            for thread in () if change.conversation is None else change.conversation.threads:
+                key = thread.owner, thread.id
+                if (thread.revision - 1, thread.create_time) != known.get(key, (0, thread.create_time)):
+                    raise Contended("others have changed the thread at the same time; nothing was written: try again")
+                known[key] = (thread.revision, thread.create_time)
+
+    def check_work(self, changes: Sequence[ChangeSet]) -> None:
+        """Raise Contended where marks, leases or counters are not as the changes say."""
+        marks, leases, counters = dict(self.marks), dict(self.leases), dict(self.counters)
+        for change in changes:
+            check_marks(change, marks)
+            check_leases(change, leases)
+            check_counters(change, counters)
+            marks |= change.marks
+            leases |= {lease.name: lease for lease in change.leases}
+            counters |= change.counters
+
+    def converse(self, change: ConversationChange, commit_seq: int) -> None:
+        """Take in what changes of conversations."""
+        self.threads.update({(thread.owner, thread.id): thread for thread in change.threads})
+        self.sessions.update({(one.owner, one.thread_id, one.id): one for one in change.sessions})
+        for n, said in enumerate(change.messages):
+            number = numbered(commit_seq, n)
+            self.said[number] = said.message
+            self.messages[number] = Entry(said.message.as_memory(), said.terms)
+        if change.working_memory is not None:
+            self.working.pop(change.owner, None)
+            if change.working_memory.text:
+                self.working[change.owner] = change.working_memory
+        made = {one.memory_id: one for one in change.embeddings}
+        for number, entry in self.messages.items():
+            one = made.get(entry.memory.id)
+            is_its = (
+                one is not None
+                and one.message_id in entry.memory.source.message_ids
+                and entry.memory.owner == change.owner
+            )
+            if one is not None and is_its and number > change.embedded_after:
+                self.messages[number] = one.given_to(entry)
+        self._erase(change)
+
+    def _erase(self, change: ConversationChange) -> None:
+        gone = {(one.thread_id, one.id) for one in change.purge_messages}
+        threads = {thread.id for thread in change.purge_threads}
+        for number, message in list(self.said.items()):
+            named = message.thread_id in threads or (message.thread_id, message.id) in gone
+            if named and message.owner == change.owner:
+                del self.said[number], self.messages[number]
+        for thread in change.purge_threads:
+            self.threads.pop((thread.owner, thread.id), None)
+            for key in [key for key in self.sessions if key[:2] == (thread.owner, thread.id)]:
+                del self.sessions[key]
+
+    def _purge_owner(self, owner: Owner | None) -> None:
+        if owner is None:
+            return
+        gone = {memory_id for memory_id, entry in self.entries.items() if entry.memory.owner == owner}
+        self.entries = {one: entry for one, entry in self.entries.items() if one not in gone}
+        self.named = {one: entity for one, entity in self.named.items() if entity.owner != owner}
+        self.tombstones = {stone for stone in self.tombstones if stone.owner != owner}
+        self.threads = {key: one for key, one in self.threads.items() if key[0] != owner}
+        self.sessions = {key: one for key, one in self.sessions.items() if key[0] != owner}
+        numbers = [number for number, message in self.said.items() if message.owner == owner]
+        for number in numbers:
+            del self.said[number], self.messages[number]
+        self.working.pop(owner, None)
+
+    def _keep_vectors_of(self, fingerprint: str) -> None:
+        for number, entry in self.messages.items() if fingerprint else ():
+            if entry.fingerprint != fingerprint:
+                self.messages[number] = replace(entry, vector=None, fingerprint="", tokens=b"", windows=b"")
+
+    def _note_work(self, change: ChangeSet) -> None:
+        self._note_marks(change)
+        for one in change.work:
+            key = one.owner, one.kind, one.thread_id
+            known = self.work.get(key)
+            self.work[key] = one if known is None else replace(one, seq=max(one.seq, known.seq))
+        talk = change.conversation
+        gone = set() if talk is None else {(talk.owner, thread.id) for thread in talk.purge_threads}
+        if gone or change.purge_owner is not None:
+            self.work = {
+                key: one
+                for key, one in self.work.items()
+                if (one.owner, one.thread_id) not in gone and one.owner != change.purge_owner
+            }
+        self._note_proposals(change)
+        for run in change.runs:
+            self.runs[run.id] = run
+            of_job = sorted((one for one in self.runs.values() if one.job == run.job), key=latest_first)
+            for old in of_job[MOST_RUNS:]:
+                del self.runs[old.id]
+
+    def _note_marks(self, change: ChangeSet) -> None:
+        marks = dict(change.marks)
+        if PURGE in marks and PURGE in self.marks:
+            marks[PURGE] = max(marks[PURGE], self.marks[PURGE] + timedelta(microseconds=1))
+        self.marks.update(marks)
+        for lease in change.freed_leases:
+            if lease.name in self.leases and self.leases[lease.name].holder == lease.holder:
+                del self.leases[lease.name]
+        self.leases.update({lease.name: lease for lease in change.leases})
+        for name in change.forget_counters:
+            self.counters.pop(name, None)
+        self.counters.update(change.counters)
+
+    def _note_proposals(self, change: ChangeSet) -> None:
+        talk = change.conversation
+        threads = set() if talk is None else {(talk.owner, thread.id) for thread in talk.purge_threads}
+        messages = (
+            set()
+            if talk is None
+            else {(message.owner, message.thread_id, message.id) for message in talk.purge_messages}
+        )
+        self.proposals |= {one.id: one for one in change.proposals}
+        gone = {one.id for one in change.decided}
+        for one in self.proposals.values():
+            named = {(one.owner, one.thread_id, message_id) for message_id in one.message_ids}
+            said = (one.owner, one.thread_id) in threads or not messages.isdisjoint(named)
+            if said or one.owner == change.purge_owner:
+                gone.add(one.id)
+        for one_id in gone:
+            self.proposals.pop(one_id, None)
+
+
+def _gone_with(change: ChangeSet) -> Callable[[Name], bool]:
+    """Return what says whether a name is of what a change erases."""
+    memories = {(memory.owner, memory.id) for memory in change.purges}
+    talk = change.conversation
+    threads = set() if talk is None else {(one.owner, one.id) for one in talk.purge_threads}
+    messages = set() if talk is None else {(one.owner, one.thread_id, one.id) for one in talk.purge_messages}
+
+    def is_gone(name: Name) -> bool:
+        if name.owner == change.purge_owner:
+            return True
+        if name.thread_id:
+            place = name.owner, name.thread_id
+            return place in threads or (*place, name.id) in messages
+        return (name.owner, name.id) in memories
+
+    return is_gone
+
+
+def entries_after(known: dict[str, Entry], change: ChangeSet) -> dict[str, Entry]:
+    """Return the memories after a change; Unavailable if one that is added is there already."""
+    entries = dict(known)
+    for entry in change.inserts:
+        if entry.memory.id in entries:
+            raise Unavailable(f"memory {entry.memory.id} exists already")
+        entries[entry.memory.id] = entry
+    for entry in change.updates:
+        old = entries.get(entry.memory.id)
+        if old is not None:
+            memory = replace(
+                entry.memory,
+                recall_time=old.memory.recall_time,
+                recall_count=old.memory.recall_count,
+                trusted_recall_time=old.memory.trusted_recall_time,
+            )
+            entries[memory.id] = replace(old, memory=memory, terms=entry.terms)
+    for embedding in change.embeddings:
+        known_as = entries.get(embedding.memory_id)
+        if known_as is not None:
+            entries[embedding.memory_id] = embedding.given_to(known_as)
+    for memory in change.purges:
+        entries.pop(memory.id, None)
+    return entries
+
+
+def latest_first(run: Run) -> tuple[float, str]:
+    """Return what runs are sorted by, latest start first."""
+    return -run.start_time.timestamp(), run.id
