@@ -128,9 +128,9 @@ class HashEncoder:
 open_database = partial(duckdb.open_database, random_bytes=os.urandom)
 
 
-def open_store(path: Path | None, *, min_free_bytes: int = 0, **more):
+def open_store(path: Path | None, *, min_free_bytes: int = 0, journal=None, **more):
     options = StoreOptions(path, MEMORY_LIMIT, min_free_bytes)
-    return opening.open_store(options, random_bytes=os.urandom, **more)
+    return opening.open_store(options, random_bytes=os.urandom, open_journal=lambda: journal, **more)
 
 
 def ram_store():

@@ -184,6 +184,6 @@ MUTANTS_OF_TEXTS = [
     ("memoryd/domain/subjects.py", "found = [one for one in found if one[2].weight(one[1]) == most]", "pass", TYPED),
     ("memoryd/domain/people/decide.py", "if people.said_type(root) in ADDRESSES:", "if False:", TYPED),
     ("memoryd/service/gate.py", "error if call.may_read else error.without_names()", "error", TYPED),
-    ("memoryd/service/entity.py", "RenameEntityResponse(entity=profile_to_pb(profile_for(profile, request.name, call)))",
+    ("memoryd/service/entity.py", "RenameEntityResponse(entity=profile_to_pb(shown))",
      "RenameEntityResponse(entity=profile_to_pb(profile))", TYPED),
 ]  # fmt: skip

@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from google.protobuf import message_factory
 from memory_client import Caveats, MemoryClient, MessageDraft, Permission, attenuate
 from memory_client.calls import Call
 
 from memoryd.model import token as tokens
-from memoryd.service.methods import RULES, Rule, UnguardedMethod, methods_of
-from memoryd.v1 import admin_service_pb2, error_reason_pb2
+from memoryd.service.methods import RULES, UnguardedMethod, methods_of
+from memoryd.v1 import admin_service_pb2, entity_service_pb2, error_reason_pb2
+from memoryd.wire.contract import writes_of
 from tests.access_helpers import ABSENT, DENIED, METHODS, MISMATCH, NOBODY, OK, ask, own
 from tests.doors import World, socket_of
 from tests.support import PATIENCE_S
@@ -244,14 +246,13 @@ def test_whatever_needs_a_permission_says_who_asks():
 
 
 def test_whatever_changes_something_is_marked_so():
-    changing = {name for name, rule in RULES.items() if rule.writes}
+    changing = {name for name, (_, method) in METHODS.items() if writes_of(method)}
     assert changing == {
         "MemoryService/AddMemory", "MemoryService/BatchAddMemories", "MemoryService/DeleteMemory",
         "MemoryService/RestoreMemory", "MemoryService/DeleteMemories", "MemoryService/CorrectMemory",
         "MemoryService/ConfirmMemory", "EntityService/RenameEntity", "EntityService/SetEntityType",
-        "EntityService/MergeEntities",
-        "EntityService/UnmergeEntity", "EntityService/ForgetPerson", "AdminService/RunDecay",
-        "ConsolidationService/GetSessionMessages", "ConsolidationService/SaveFacts",
+        "EntityService/MergeEntities", "EntityService/UnmergeEntity", "EntityService/ForgetPerson",
+        "AdminService/RunDecay", "ConsolidationService/GetSessionMessages", "ConsolidationService/SaveFacts",
         "ConsolidationService/ApproveProposal", "ConsolidationService/RejectProposal",
         "ConsolidationService/ResolveConflict", "ConsolidationService/CompleteSession",
         "JobService/RunJob", "JobService/CancelJobRun", "JobService/RetryParkedThreads",
@@ -263,13 +264,14 @@ def test_whatever_changes_something_is_marked_so():
         "ConversationService/StartSession", "ConversationService/EndSession",
         "MemoryService/ForgetUser", "AdminService/EraseUser",
     }  # fmt: skip
-    assert isinstance(RULES["AdminService/RunGc"], Rule)
 
 
 def test_the_client_knows_what_writes():
-    for name, rule in RULES.items():
-        service, method = name.split("/")
-        assert rule.writes == Call(service, method, None, None, bool).writes, name
+    for name, (_, method) in METHODS.items():
+        request = message_factory.GetMessageClass(method.input_type)()
+        assert writes_of(method) == Call(*name.split("/"), request, None, bool).writes, name
+    asked = entity_service_pb2.ForgetPersonRequest
+    assert not Call("EntityService", "ForgetPerson", asked(dry_run=True), None, bool).writes
 
 
 GONE = ("UNAVAILABLE", "")

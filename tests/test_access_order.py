@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from memory_client import Caveats, InvalidArgument, Permission, attenuate
 
-from memoryd.service.methods import count_fields
 from memoryd.v1 import memory_service_pb2
+from memoryd.wire.raw import count_fields
 from tests.access_helpers import ABSENT, DENIED, METHODS, MISMATCH, NOBODY, OK, ask, ask_raw
 from tests.doors import a_world, socket_of
 from tests.support import PATIENCE_S

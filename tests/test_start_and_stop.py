@@ -237,7 +237,7 @@ def test_the_server_never_loads_the_hub_nor_the_client_the_server():
         "import memoryd.daemon.serve\nfrom memoryd.embedding.packaged import builtin_encoder\nbuiltin_encoder()"
     )
     assert "huggingface_hub" not in server
-    assert "duckdb" in server
+    assert "onnxruntime" in server
     asking = loaded("import memoryd.cli.main")
     assert not asking & {"duckdb", "numpy", "onnxruntime", "tokenizers", "structlog"}
     client = loaded("import memory_client\nmemory_client.AsyncMemoryClient\nimport memory_cli.main")

@@ -21,6 +21,7 @@ from memoryd.model.results import AddResult, Deleted, Page, ProfileItem, SearchR
 from memoryd.model.validation import check_time
 from memoryd.v1 import context_service_pb2, memory_service_pb2
 from memoryd.wire.context import context_from_pb, request_to_pb
+from memoryd.wire.contract import writes_of
 from memoryd.wire.memory import (
     draft_to_pb,
     filter_to_pb,
@@ -49,8 +50,6 @@ __all__ = [
 
 T = TypeVar("T")
 ATTEMPTS = 3
-_READS = ("Get", "List", "Search", "BuildContext", "WhoAmI", "InspectToken", "VerifyForgotten", "DetectConflicts")
-_LEASES = "GetSessionMessages"
 _BACKOFF_S = (0.05, 0.25)
 
 
@@ -75,8 +74,8 @@ class Call(Generic[T]):
     @property
     def writes(self) -> bool:
         """Whether it may change what is stored."""
-        reads = self.method.startswith(_READS) and self.method != _LEASES
-        return not reads and not getattr(self.request, "dry_run", False)
+        service = self.request.DESCRIPTOR.file.services_by_name[self.service]
+        return writes_of(service.methods_by_name[self.method]) and not getattr(self.request, "dry_run", False)
 
     @property
     def path(self) -> str:

@@ -15,13 +15,13 @@ from memoryd.domain.forgetting.verify import compact
 from memoryd.domain.people.enrich import enrich
 from memoryd.domain.ports import Ports
 from memoryd.domain.writing.reembed import Reembedder
+from memoryd.identity.garbage import run_gc
 from memoryd.identity.issuer import GrantIssuer
 from memoryd.learning.consolidation import end_learnt_sessions
 from memoryd.learning.contradictions import CONTRADICTION_JOB
 from memoryd.learning.judgement import judge_contested
 from memoryd.learning.reflection import DAYS, LEAST_NEW, reflect
 from memoryd.model.work import LLM_EXTRACTION_JOB
-from memoryd.service.gc import run_gc
 
 __all__ = ["JobTable"]
 

@@ -21,6 +21,7 @@ import structlog
 
 from memoryd.daemon.config import Config
 from memoryd.daemon.schedule import due_jobs, expressions_of, first_seen, misdated, next_time
+from memoryd.domain.background import BackgroundWorker
 from memoryd.domain.clock import CLOCK_SEEN
 from memoryd.domain.ports import Ports
 from memoryd.errors import Conflict, Contended, InvalidArgument, MemorydError, RunNotFound, Unavailable
@@ -107,12 +108,9 @@ class Jobs:
 
     async def serve(self) -> None:
         """Run what is due until it is cancelled, those first that were missed while the daemon was down."""
-        while True:
-            await asyncio.sleep(LOOK_S)
-            try:
-                await self.look()
-            except Exception as error:  # noqa: BLE001  it may be busy or full now; the next look comes soon
-                log.error("schedule_failed", error=type(error).__name__)  # noqa: TRY400  a trace may hold content
+        await BackgroundWorker(
+            step=self.look, pause_s=LOOK_S, tell=lambda fault: log.error("schedule_failed", error=fault)
+        ).serve(begins_with_pause=True)
 
     async def look(self) -> list[Run]:
         """Run what is due now, in order; return the runs."""

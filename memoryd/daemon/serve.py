@@ -14,7 +14,7 @@ import secrets
 import signal
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime, timedelta
 from itertools import count
 from pathlib import Path
@@ -32,6 +32,7 @@ from memoryd.daemon.schedule import expressions_of
 from memoryd.daemon.servers import Servers
 from memoryd.daemon.systemd import feed_watchdog, notify, watchdog_interval_s
 from memoryd.daemon.wiring import make_embedder, make_grants, make_ports, now_utc, uptime_s
+from memoryd.domain.background import BackgroundWorker
 from memoryd.domain.clock import AHEAD, CLOCK_SEEN, ClockWatch
 from memoryd.domain.conversation.waking import end_idle_sessions
 from memoryd.domain.ports import Ports
@@ -72,6 +73,7 @@ class _Daemon:
         self._loop = asyncio.get_running_loop()
         self._tasks: list[asyncio.Task[None]] = []
         self._store: Store | None = None
+        self._audit: AuditLog | None = None
         self._serving = False
         self._lag = LoopLag(lambda late_s: log.warning("loop_blocked", duration_s=round(late_s, 3)))
         self._faults: list[str] = []  # sockets of sandboxes that could not be opened again
@@ -95,14 +97,8 @@ class _Daemon:
         expressions_of(self._config)  # refused before anything is opened
         lease = SocketLease(self._places.socket)
         try:
-            audit = self._open_audit()
-            try:
-                store, embedder = await self._open(audit)
-            except BaseException:
-                if audit is not None:
-                    audit.close()
-                raise
-            self._store = store
+            store, embedder = await self._open()
+            self._store, audit = store, self._audit
             try:
                 await self._serve(lease, store, embedder, audit)
             except StoreDamaged:
@@ -128,7 +124,7 @@ class _Daemon:
                 raise
             log.error("store_not_closed", error=type(error).__name__)  # noqa: TRY400  the first fault is the one to tell
 
-    async def _open(self, audit: AuditLog | None) -> tuple[Store, Embedder]:
+    async def _open(self) -> tuple[Store, Embedder]:
         """Open the store while the model is loaded: each takes about half a second."""
         config = self._config
         kept = config.store
@@ -138,7 +134,7 @@ class _Daemon:
                 StoreOptions(self._places.database, kept.memory_limit_bytes, kept.min_free_bytes),
                 random_bytes=secrets.token_bytes,
                 on_fatal=self._on_fatal,
-                journal=audit,
+                open_journal=self._open_audit,
                 tell=lambda done, total: log.info("filter_terms_written", done=done, total=total),
             )
         )
@@ -146,6 +142,8 @@ class _Daemon:
             embedder = await asyncio.to_thread(make_embedder, config)
         except BaseException:
             await (await opening).close()
+            if self._audit is not None:
+                self._audit.close()
             raise
         try:
             return await opening, embedder
@@ -157,7 +155,7 @@ class _Daemon:
         path, config = self._places.audit, self._config.audit
         if path is None:
             return None
-        return AuditLog(
+        self._audit = AuditLog(
             path,
             required=config.required,
             max_bytes=config.max_bytes,
@@ -165,6 +163,7 @@ class _Daemon:
             daemon_id=self._id,
             on_fault=lambda fault: log.error("audit_not_written", error=fault, required=config.required),
         )
+        return self._audit
 
     async def _serve(self, lease: SocketLease, store: Store, embedder: Embedder, audit: AuditLog | None) -> None:
         info = await store.info()
@@ -219,17 +218,17 @@ class _Daemon:
         for fault in self._faults:
             log.warning("sandbox_not_open", reason=fault)
         notify(self._env, "READY=1")
-        self._start(self._flush_recalls(ports))
+        self._repeat(lambda: _flush(ports), pause_s=RECALL_FLUSH_S, fault="recalls_not_counted")
         self._start(self._lag.watch())
         self._start(garbage.collect())
         self._start(doors.reembedder.serve())
         self._start(doors.message_embedder.serve())
         for work in doors.learners.serve():
             self._start(work)
-        self._start(self._end_idle_sessions(ports))
+        self._repeat(lambda: _end_idle(ports), pause_s=IDLE_SESSIONS_S, fault="sessions_not_ended")
         if self._config.embedding.reembed:
             doors.reembedder.start()
-        self._start(self._tend(doors, audit))
+        self._repeat(self._tender(doors, audit), pause_s=TEND_S, fault="sandboxes_not_tended")
         interval = watchdog_interval_s(self._env)
         if interval is not None:
             self._start(feed_watchdog(self._env, interval, lambda: _self_check(ports)))
@@ -258,31 +257,25 @@ class _Daemon:
         hurry.cancel()
         await stopping
 
-    async def _flush_recalls(self, ports: Ports) -> None:
-        while True:
-            await asyncio.sleep(RECALL_FLUSH_S)
-            await _flush(ports)
+    def _repeat(self, step: Callable[[], Awaitable[object]], *, pause_s: float, fault: str) -> None:
+        """Begin what is done again and again until the daemon stops; what goes wrong with it is logged."""
+        worker = BackgroundWorker(step=step, pause_s=pause_s, tell=lambda error: log.error(fault, error=error))
+        self._start(worker.serve(begins_with_pause=True))
 
-    async def _end_idle_sessions(self, ports: Ports) -> None:
-        while True:
-            await asyncio.sleep(IDLE_SESSIONS_S)
-            try:
-                await end_idle_sessions(
-                    ports, lambda fault: log.warning("session_not_ended", error=fault), now=now_utc()
-                )
-            except Exception as error:  # noqa: BLE001  it may be busy or full now; the next look comes soon
-                log.error("sessions_not_ended", error=type(error).__name__)  # noqa: TRY400  a trace may hold content
+    def _tender(self, doors: Servers, audit: AuditLog | None) -> Callable[[], Awaitable[None]]:
+        """Return what closes the sockets of grants that expire, opens those that could not be, tells the audit log."""
+        seconds = count(1)
 
-    async def _tend(self, doors: Servers, audit: AuditLog | None) -> None:
-        """Once a second: close the sockets of grants that expire, open those that could not be; tell the audit log."""
-        for second in count(1):
-            await asyncio.sleep(TEND_S)
+        async def tend() -> None:
+            second = next(seconds)
             for grant_id in await doors.issuer.close_ended(now_utc()):
                 log.info("sandbox_expired", grant_id=grant_id)
             if self._faults and second % REOPEN_AFTER == 0:
                 self._faults = await doors.issuer.reopen(now_utc())
             if audit is not None:
                 audit.tell_repeats(now_utc())
+
+        return tend
 
     async def _describe(self, ports: Ports, doors: Servers, audit: AuditLog | None) -> dict[str, Any]:
         info = await ports.store.info()
@@ -370,6 +363,10 @@ async def _flush(ports: Ports) -> None:
         await write_recalls(recalls, ports)
     except Exception as error:  # noqa: BLE001  counts of recalls may be lost, a search may not fail for them
         log.warning("recalls_not_counted", error=type(error).__name__, count=sum(map(len, recalls.values())))
+
+
+async def _end_idle(ports: Ports) -> None:
+    await end_idle_sessions(ports, lambda fault: log.warning("session_not_ended", error=fault), now=now_utc())
 
 
 def serve(config: Config, places: Places, env: Mapping[str, str], version: str) -> int:

@@ -1,8 +1,8 @@
 """
 Work that goes on for as long as the daemon runs: a step, a pause, and again.
 
-A step that fails is told and tried again: the store may be busy or full now, or the model not there. Nothing that goes
-wrong ends the work but what its maker names.
+A step that fails is told and tried again: the store may be busy or full now, or the model not there. No fault ends the
+work but those that its maker names.
 """
 
 from __future__ import annotations
@@ -10,64 +10,65 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 
 from memoryd.errors import MemorydError
 
-__all__ = ["BackgroundWorker", "fault_of"]
+__all__ = ["BackgroundWorker", "class_of", "message_of"]
 
 
-def fault_of(error: Exception) -> str:
-    """Return what went wrong, without content: the message of an error of memoryd's own, else its class."""
+def class_of(error: Exception) -> str:
+    """Return the class of an error: its message may quote what somebody said."""
+    return type(error).__name__
+
+
+def message_of(error: Exception) -> str:
+    """Return the message of an error of memoryd's own, where none of them quotes anybody; else its class."""
     return error.message if isinstance(error, MemorydError) else type(error).__name__
 
 
+@dataclass(slots=True, kw_only=True)
 class BackgroundWorker:
     """One piece of work."""
 
-    def __init__(
-        self,
-        step: Callable[[], Awaitable[object]],
-        *,
-        pause_s: float,
-        tell: Callable[[str], None],
-        longest_pause_s: float = 0.0,
-        wake: asyncio.Event | None = None,
-        ends_with: tuple[type[Exception], ...] = (),
-    ) -> None:
-        """
-        Do nothing yet.
-
-        `step` returns True where more is to be done at once. After a fault the pause doubles up to `longest_pause_s`
-        (0: it stays). `wake` ends a pause early; `tell` is told of each fault. An error of `ends_with` ends the work.
-        """
-        self._step, self._tell = step, tell
-        self._pause_s, self._longest_pause_s = pause_s, max(pause_s, longest_pause_s)
-        self._wake, self._ends_with = wake, ends_with
-        self.fault = ""
-        """What keeps it from its work now; empty: nothing."""
+    step: Callable[[], Awaitable[object]]
+    """Returns True where more is to be done at once."""
+    pause_s: float
+    """Between two steps."""
+    tell: Callable[[str], None]
+    """Is told of each fault."""
+    describe: Callable[[Exception], str] = class_of
+    fault_pause_s: float = 0.0
+    """After a fault, doubled up to `longest_fault_pause_s`; 0: as long as any other pause."""
+    longest_fault_pause_s: float = 0.0
+    wake: asyncio.Event | None = None
+    """Ends a pause early, but none after a fault."""
+    ends_with: tuple[type[Exception], ...] = ()
+    """What ends the work."""
 
     async def serve(self, *, begins_with_pause: bool = False) -> None:
         """Work until it is cancelled."""
-        pause_s, goes_on = self._pause_s, begins_with_pause is False
+        if begins_with_pause:
+            await self._rest()
+        fault_pause_s = self.fault_pause_s
         while True:
-            if not goes_on:
-                await self._rest(pause_s)
             try:
-                goes_on = await self._step() is True
-                self.fault, pause_s = "", self._pause_s
-            except self._ends_with as error:
-                self.fault = fault_of(error)
-                self._tell(self.fault)
+                goes_on = await self.step()
+            except self.ends_with as error:
+                self.tell(self.describe(error))
                 return
             except Exception as error:  # noqa: BLE001  it may be over at the next try
-                self.fault, goes_on = fault_of(error), False
-                self._tell(self.fault)
-                await asyncio.sleep(pause_s)
-                pause_s, goes_on = min(self._longest_pause_s, 2 * pause_s), True
+                self.tell(self.describe(error))
+                await asyncio.sleep(fault_pause_s or self.pause_s)
+                fault_pause_s = min(self.longest_fault_pause_s, 2 * fault_pause_s)
+                continue
+            fault_pause_s = self.fault_pause_s
+            if goes_on is not True:
+                await self._rest()
 
-    async def _rest(self, pause_s: float) -> None:
-        if self._wake is None:
-            await asyncio.sleep(pause_s)
+    async def _rest(self) -> None:
+        if self.wake is None:
+            await asyncio.sleep(self.pause_s)
             return
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._wake.wait(), pause_s)
+            await asyncio.wait_for(self.wake.wait(), self.pause_s)

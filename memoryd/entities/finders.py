@@ -295,7 +295,7 @@ class SpacyFinder:
             raise no_pipeline
         try:
             import spacy  # type: ignore[import-not-found,unused-ignore]
-        except Exception as error:  # noqa: BLE001  a package that is broken, or holds no pipeline
+        except Exception as error:  # noqa: BLE001  compiled packages that do not fit each other raise what they like
             raise FinderRefused(f"spaCy cannot be imported: {error}") from None
         try:
             self._pipeline: Any = spacy.load(model)

@@ -22,6 +22,7 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 from numpy.typing import NDArray
 
+from memoryd.domain.background import BackgroundWorker, class_of
 from memoryd.domain.pipeline import Decision, answering, decide_and_commit
 from memoryd.domain.ports import Ports
 from memoryd.domain.writing.contest import contested_both
@@ -57,6 +58,10 @@ A_PAGE = 1000  # statements of an earlier daemon
 A_TURN = 25  # statements of one user or chat
 PLAIN = ("I have a cat.", "I like to read.")  # what any model can read
 END_OF_TIME = datetime.max.replace(tzinfo=UTC)  # a clock that was ahead has stored what is still to come
+
+
+def _why(error: Exception) -> str:
+    return str(error) if isinstance(error, ModelRefused) else class_of(error)
 
 
 class Contradictions:
@@ -102,16 +107,18 @@ class Contradictions:
 
     async def serve(self) -> None:
         """Read what is new until it is cancelled."""
-        while self._model is not None and not self.fault:
-            try:
-                await self.step()
-            except ModelRefused as error:
-                self.fault = str(error)
-                self._tell(self.fault)
-                self._waiting.clear()  # the next start finds it by the mark
-            except Exception as error:  # noqa: BLE001  the store may be busy or full now; the next look comes soon
-                self._tell(type(error).__name__)
-            await asyncio.sleep(LOOK_S)
+        if self._model is not None and not self.fault:
+            await BackgroundWorker(
+                step=self._look, pause_s=LOOK_S, tell=self._tell, describe=_why, ends_with=(ModelRefused,)
+            ).serve()
+
+    async def _look(self) -> None:
+        try:
+            await self.step()
+        except ModelRefused as error:
+            self.fault = str(error)
+            self._waiting.clear()  # the next start finds it by the mark
+            raise
 
     async def read_until(self) -> datetime | None:
         """Return until when all that was stored has been read; None where nothing reads."""

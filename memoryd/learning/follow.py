@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Protocol
 
+from memoryd.domain.background import BackgroundWorker
 from memoryd.domain.ports import Ports
 from memoryd.errors import MemorydError
 from memoryd.learning.backoff import backoff_s
@@ -110,14 +111,16 @@ class Learner:
 
     async def serve(self) -> None:
         """Learn until it is cancelled."""
-        while self._extractor is not None:
-            try:
-                await self.step()
-                self.fault = self.fault if self._is_waiting() else ""
-            except Exception as error:  # noqa: BLE001  one thread that cannot be read keeps no other from it
-                self.fault = type(error).__name__
-                self._tell(self.fault)
-            await asyncio.sleep(LOOK_S)
+        if self._extractor is not None:
+            await BackgroundWorker(step=self._look, pause_s=LOOK_S, tell=self._note_fault).serve()
+
+    async def _look(self) -> None:
+        await self.step()
+        self.fault = self.fault if self._is_waiting() else ""
+
+    def _note_fault(self, fault: str) -> None:
+        self.fault = fault
+        self._tell(fault)
 
     async def step(self) -> int:
         """Note what is new, then read every thread whose time has come; return how many messages were read."""

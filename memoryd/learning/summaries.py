@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from datetime import datetime
 
+from memoryd.domain.background import BackgroundWorker
 from memoryd.domain.ports import Ports
 from memoryd.learning.language_model import LanguageModel
 from memoryd.learning.summary import sum_up, wants_summary
@@ -49,13 +50,13 @@ class Summaries:
 
     async def serve(self) -> None:
         """Sum up what waits until it is cancelled, that first which an earlier daemon left."""
-        while True:
-            try:
-                await self.find()
-            except Exception as error:  # noqa: BLE001  one thread keeps no other from it
-                self._tell(type(error).__name__)
+        await BackgroundWorker(step=self._look, pause_s=LOOK_S, tell=self._tell).serve()
+
+    async def _look(self) -> None:
+        try:
+            await self.find()
+        finally:
             await self.step()
-            await asyncio.sleep(LOOK_S)
 
     async def find(self) -> None:
         """Note the next threads that an earlier daemon left, or that were too many to note."""

@@ -142,6 +142,11 @@ class Query:
     why_not: str = ""
     """The id of a memory, or a prefix, of which is asked why it is not found."""
 
+    @property
+    def asks_for_messages(self) -> bool:
+        """Whether messages are searched beside memories."""
+        return Kind.EPISODE in self.filter.kinds
+
     def __post_init__(self) -> None:
         """Check every field; the limit of zero becomes the default."""
         put = object.__setattr__

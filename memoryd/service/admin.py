@@ -7,7 +7,6 @@ from dataclasses import asdict
 from typing import Any
 
 from memoryd.audit.reading import Sighting
-from memoryd.domain.clock import CLOCK_SEEN
 from memoryd.domain.forgetting.decay import forget_faded
 from memoryd.domain.forgetting.everything import erase_user
 from memoryd.domain.forgetting.verify import compact, verify_forgotten
@@ -15,12 +14,11 @@ from memoryd.domain.people.enrich import enrich
 from memoryd.domain.ports import Ports
 from memoryd.domain.writing.reembed import Reembedder
 from memoryd.errors import InvalidArgument
+from memoryd.identity.garbage import run_gc
 from memoryd.identity.issuer import GrantIssuer
 from memoryd.model import limits
-from memoryd.model.change import ChangeSet
 from memoryd.model.validation import check_id
 from memoryd.service.gate import Call
-from memoryd.service.gc import run_gc
 from memoryd.v1 import admin_service_pb2 as pb
 from memoryd.wire.erased import erased_to_pb
 from memoryd.wire.memory import set_time
@@ -58,16 +56,13 @@ class AdminService:
         return pb.GetServerInfoResponse(**await self._describe())
 
     async def RunGc(self, request: pb.RunGcRequest, call: Call) -> pb.RunGcResponse:
-        clock = self._ports.clock
-        if request.clock_is_right and clock is not None:
-            clock.believe(call.now)
-            await self._ports.store.commits.write(ChangeSet(marks={CLOCK_SEEN: call.now}))
         report = await run_gc(
             self._ports,
             self._issuer,
             now=call.now,
             ended_grace_days=self._ended_grace_days,
             dry_run=request.dry_run,
+            clock_is_right=request.clock_is_right,
         )
         return pb.RunGcResponse(
             expired_count=report.expired_count,

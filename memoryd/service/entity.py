@@ -7,11 +7,11 @@ from dataclasses import replace
 from memoryd.domain.people import decide, profiles
 from memoryd.domain.people.forget import forget_person
 from memoryd.domain.ports import Ports
+from memoryd.domain.reading.withheld import memory_for, profile_for
 from memoryd.model import limits
 from memoryd.model.conversation import Message
 from memoryd.model.grant import Permission
 from memoryd.service.gate import Call
-from memoryd.service.shown import memory_for, profile_for
 from memoryd.turns import in_turns
 from memoryd.v1 import entity_service_pb2 as pb
 from memoryd.wire.conversation import message_to_pb
@@ -50,25 +50,30 @@ class EntityService:
     async def RenameEntity(self, request: pb.RenameEntityRequest, call: Call) -> pb.RenameEntityResponse:
         profile = await decide.rename(request.name, request.new_name, call.caller, self._ports, now=call.now)
         call.touched([profile.id])
-        return pb.RenameEntityResponse(entity=profile_to_pb(profile_for(profile, request.name, call)))
+        shown = profile_for(profile, request.name, call.session.permissions)
+        return pb.RenameEntityResponse(entity=profile_to_pb(shown))
 
     async def SetEntityType(self, request: pb.SetEntityTypeRequest, call: Call) -> pb.SetEntityTypeResponse:
         profile = await decide.set_type(
             request.name, type_from_pb(request.type), call.caller, self._ports, now=call.now
         )
         call.touched([profile.id])
-        return pb.SetEntityTypeResponse(entity=profile_to_pb(profile_for(profile, request.name, call)))
+        return pb.SetEntityTypeResponse(
+            entity=profile_to_pb(profile_for(profile, request.name, call.session.permissions))
+        )
 
     async def MergeEntities(self, request: pb.MergeEntitiesRequest, call: Call) -> pb.MergeEntitiesResponse:
         merged = await decide.merge(request.name, request.into, call.caller, self._ports, now=call.now)
         call.touched([merged.entity.id, merged.merged_id])
-        entity = profile_for(merged.entity, request.into, call)
+        entity = profile_for(merged.entity, request.into, call.session.permissions)
         return pb.MergeEntitiesResponse(entity=profile_to_pb(entity), merged_id=merged.merged_id)
 
     async def UnmergeEntity(self, request: pb.UnmergeEntityRequest, call: Call) -> pb.UnmergeEntityResponse:
         profile = await decide.unmerge(request.id, call.caller, self._ports, now=call.now)
         call.touched([profile.id])
-        return pb.UnmergeEntityResponse(entity=profile_to_pb(profile_for(profile, request.id, call)))
+        return pb.UnmergeEntityResponse(
+            entity=profile_to_pb(profile_for(profile, request.id, call.session.permissions))
+        )
 
     async def ForgetPerson(self, request: pb.ForgetPersonRequest, call: Call) -> pb.ForgetPersonResponse:
         receipt = await forget_person(
@@ -82,15 +87,19 @@ class EntityService:
         call.touched([*receipt.purged_ids, *(receipt.message_ids if receipt.with_messages else ())])
         may_read = Permission.READ_MESSAGES in call.session.permissions
         response = pb.ForgetPersonResponse(
-            entity=profile_to_pb(profile_for(receipt.entity, request.name, call)),
+            entity=profile_to_pb(profile_for(receipt.entity, request.name, call.session.permissions)),
             purged_ids=receipt.purged_ids[: limits.MAX_NAMED_IDS],
             purged_count=receipt.purged_count,
             mentioning_ids=receipt.mentioning_ids[: limits.MAX_NAMED_IDS],
             backups=self._ports.copies(),
             dry_run=request.dry_run,
-            memories=[memory_to_pb(memory_for(memory, call)) async for memory in in_turns(receipt.memories)],
+            memories=[
+                memory_to_pb(memory_for(memory, call.session.permissions))
+                async for memory in in_turns(receipt.memories)
+            ],
             mentioning_memories=[
-                memory_to_pb(memory_for(memory, call)) async for memory in in_turns(receipt.mentioning_memories)
+                memory_to_pb(memory_for(memory, call.session.permissions))
+                async for memory in in_turns(receipt.mentioning_memories)
             ],
             message_ids=receipt.message_ids,
             message_count=receipt.message_count,

@@ -20,6 +20,7 @@ import structlog
 
 from memoryd.audit.log import AuditLog
 from memoryd.domain.completion import run_to_completion
+from memoryd.domain.reading.withheld import may_read
 from memoryd.errors import (
     AmbiguousName,
     EntityNotFound,
@@ -68,7 +69,7 @@ class Call:
     @property
     def may_read(self) -> bool:
         """Whether the caller may read memories, and whom they name."""
-        return not _READ.isdisjoint(self.session.permissions)
+        return may_read(self.session.permissions)
 
     def touched(self, ids: Sequence[str]) -> None:
         """Have the audit log name these memories or grants."""
@@ -78,9 +79,6 @@ class Call:
         """Tell the host how long the call waited for its embedding; a sandbox could learn from it what was asked."""
         if self.session.door is Door.ADMIN:
             self.context.set_trailing_metadata(((EMBEDDING_KEY, str(round(seconds * 1e6))),))
-
-
-_READ = frozenset({Permission.LIST, Permission.GET})
 
 
 class Gate(grpc.GenericRpcHandler):
@@ -239,12 +237,12 @@ class Gate(grpc.GenericRpcHandler):
         if malformed is not None:
             raise malformed
         call_context.dry_run, call_context.purge = (getattr(request, flag, False) for flag in ("dry_run", "purge"))
-        if method.rule.writes and self._audit is not None:
+        if method.writes and self._audit is not None:
             self._audit.check_writable()
         call = Call(session, identity, call_context.time, call_context, context)
         try:
             work = method.run(request, call)
-            return await (run_to_completion(work) if method.rule.writes else work)
+            return await (run_to_completion(work) if method.writes else work)
         except (EntityNotFound, AmbiguousName) as error:
             raise (error if call.may_read else error.without_names()) from None
 

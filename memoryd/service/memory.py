@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from memoryd.domain.conversation.search import search_with_messages
+from memoryd.domain.conversation.search import search_everything
 from memoryd.domain.forgetting import forget, sweep
 from memoryd.domain.forgetting.everything import forget_user
 from memoryd.domain.ports import Ports
 from memoryd.domain.reading import browse
 from memoryd.domain.reading.history import history
 from memoryd.domain.reading.profile import profile_of
-from memoryd.domain.reading.recall import recall
+from memoryd.domain.reading.withheld import memory_for, result_for
 from memoryd.domain.scopes import Scopes
 from memoryd.domain.writing import add, restore
 from memoryd.domain.writing.confirm import confirm
 from memoryd.errors import InvalidArgument, LimitExceeded, MemorydError
 from memoryd.model import limits
 from memoryd.model.grant import Permission
-from memoryd.model.memory import Draft, Kind
+from memoryd.model.memory import Draft
 from memoryd.model.query import Query
 from memoryd.model.results import AddResult
 from memoryd.service.gate import Call
-from memoryd.service.shown import memory_for, result_for
 from memoryd.turns import in_turns
 from memoryd.v1 import memory_service_pb2 as pb
 from memoryd.wire.erased import erased_to_pb
@@ -52,7 +51,9 @@ class MemoryService:
             draft_from_pb(request), call.caller, self._ports, now=call.now, request_id=request.request_id
         )
         call.touched(_ids([result]))
-        return pb.AddMemoryResponse(result=result_to_pb(result_for(result, call)))
+        return pb.AddMemoryResponse(
+            result=result_to_pb(result_for(result, call.session.permissions, call.caller.grant_id))
+        )
 
     async def BatchAddMemories(self, request: pb.BatchAddMemoriesRequest, call: Call) -> pb.BatchAddMemoriesResponse:
         results = await add.add_batch(
@@ -60,7 +61,10 @@ class MemoryService:
         )
         call.touched(_ids(results))
         return pb.BatchAddMemoriesResponse(
-            results=[result_to_pb(result_for(result, call)) async for result in in_turns(results)]
+            results=[
+                result_to_pb(result_for(result, call.session.permissions, call.caller.grant_id))
+                async for result in in_turns(results)
+            ]
         )
 
     async def SearchMemories(self, request: pb.SearchMemoriesRequest, call: Call) -> pb.SearchMemoriesResponse:
@@ -72,11 +76,9 @@ class MemoryService:
             explain=request.explain,
             why_not=request.why_not,
         )
-        if Kind.EPISODE in query.filter.kinds:
+        if query.asks_for_messages:
             call.session.require(Permission.SEARCH_MESSAGES)
-            found = await search_with_messages(query, call.caller, self._ports, now=call.now)
-        else:
-            found = await recall(query, call.caller, self._ports, now=call.now)
+        found = await search_everything(query, call.caller, self._ports, now=call.now)
         call.note_embedding(found.embedding_s)
         call.touched([hit.memory.id for hit in found.hits])
         return pb.SearchMemoriesResponse(
@@ -125,7 +127,7 @@ class MemoryService:
             request.id, call.caller, self._ports, now=call.now, request_id=request.request_id
         )
         call.touched([memory.id])
-        return pb.RestoreMemoryResponse(memory=memory_to_pb(memory_for(memory, call)))
+        return pb.RestoreMemoryResponse(memory=memory_to_pb(memory_for(memory, call.session.permissions)))
 
     async def DeleteMemories(self, request: pb.DeleteMemoriesRequest, call: Call) -> pb.DeleteMemoriesResponse:
         match = sweep.Match(
@@ -148,7 +150,9 @@ class MemoryService:
         response = pb.DeleteMemoriesResponse(
             deleted_ids=gone.deleted_ids[: limits.MAX_NAMED_IDS],
             deleted_count=gone.deleted_count,
-            memories=[memory_to_pb(memory_for(memory, call)) async for memory in in_turns(gone.memories)],
+            memories=[
+                memory_to_pb(memory_for(memory, call.session.permissions)) async for memory in in_turns(gone.memories)
+            ],
             dry_run=request.dry_run,
             backups=self._ports.copies() if request.purge and not request.dry_run else [],
         )
@@ -175,8 +179,8 @@ class MemoryService:
         return pb.CorrectMemoryResponse(result=result_to_pb(result))
 
     async def ConfirmMemory(self, request: pb.ConfirmMemoryRequest, call: Call) -> pb.ConfirmMemoryResponse:
-        protect = request.protect if request.HasField("protect") else True
-        done = await confirm(request.id, call.caller, self._ports, protect=protect, now=call.now)
+        protect = {"protect": request.protect} if request.HasField("protect") else {}
+        done = await confirm(request.id, call.caller, self._ports, now=call.now, **protect)
         call.touched([done.memory.id, *done.superseded_ids])
         return pb.ConfirmMemoryResponse(memory=memory_to_pb(done.memory), superseded_ids=done.superseded_ids)
 

@@ -7,8 +7,7 @@ default.
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -19,8 +18,10 @@ from google.protobuf.message import DecodeError
 from memoryd.errors import InvalidArgument, LimitExceeded, StartupError
 from memoryd.model import limits
 from memoryd.model.grant import Permission
+from memoryd.wire.contract import writes_of
+from memoryd.wire.raw import count_fields, fields_of
 
-__all__ = ["IDENTITY", "RULES", "Access", "Method", "UnguardedMethod", "count_fields", "fields_of", "methods_of"]
+__all__ = ["IDENTITY", "RULES", "Access", "Method", "UnguardedMethod", "methods_of"]
 
 IDENTITY = ("agent_id", "user_id", "chat_id")  # the fields by which a request says who asks
 
@@ -36,10 +37,9 @@ class Access(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What it takes to call a method, whether it changes anything that lasts, and how large its request may be."""
+    """What it takes to call a method, and how large its request may be."""
 
     needs: Permission | Access
-    writes: bool = False
     most_bytes: int = limits.MAX_REQUEST_BYTES
     items: str = ""
     """The repeated field whose messages count as a write each, where they do not say who asks."""
@@ -48,81 +48,80 @@ class Rule:
 
 
 _HOST = Rule(Access.HOST)
-_HOST_WRITES = Rule(Access.HOST, writes=True)
 
 RULES: Mapping[str, Rule] = {
-    "MemoryService/AddMemory": Rule(Permission.ADD, writes=True),
-    "MemoryService/BatchAddMemories": Rule(Permission.ADD, writes=True, most_bytes=limits.MAX_MESSAGE_BYTES),
+    "MemoryService/AddMemory": Rule(Permission.ADD),
+    "MemoryService/BatchAddMemories": Rule(Permission.ADD, most_bytes=limits.MAX_MESSAGE_BYTES),
     "MemoryService/SearchMemories": Rule(Permission.SEARCH),
     "MemoryService/ListMemories": Rule(Permission.LIST),
     "MemoryService/GetMemory": Rule(Permission.GET),
-    "MemoryService/DeleteMemory": Rule(Permission.DELETE, writes=True),
-    "MemoryService/RestoreMemory": Rule(Permission.DELETE, writes=True),
-    "MemoryService/DeleteMemories": Rule(Permission.DELETE, writes=True),
+    "MemoryService/DeleteMemory": Rule(Permission.DELETE),
+    "MemoryService/RestoreMemory": Rule(Permission.DELETE),
+    "MemoryService/DeleteMemories": Rule(Permission.DELETE),
     "MemoryService/GetMemoryHistory": Rule(Permission.GET),
-    "MemoryService/CorrectMemory": Rule(Permission.CORRECT, writes=True),
-    "MemoryService/ConfirmMemory": Rule(Permission.CORRECT, writes=True),
+    "MemoryService/CorrectMemory": Rule(Permission.CORRECT),
+    "MemoryService/ConfirmMemory": Rule(Permission.CORRECT),
     "MemoryService/GetMemoryStats": Rule(Permission.STATS),
     "MemoryService/GetUserProfile": Rule(Permission.LIST),
-    "MemoryService/ForgetUser": Rule(Permission.DELETE, writes=True),
+    "MemoryService/ForgetUser": Rule(Permission.DELETE),
     "EntityService/ListPeople": Rule(Permission.LIST),
     "EntityService/GetEntity": Rule(Permission.GET),
-    "EntityService/RenameEntity": Rule(Permission.CORRECT, writes=True),
-    "EntityService/SetEntityType": Rule(Permission.CORRECT, writes=True),
-    "EntityService/MergeEntities": Rule(Permission.CORRECT, writes=True),
-    "EntityService/UnmergeEntity": Rule(Permission.CORRECT, writes=True),
-    "EntityService/ForgetPerson": Rule(Permission.DELETE, writes=True),
+    "EntityService/RenameEntity": Rule(Permission.CORRECT),
+    "EntityService/SetEntityType": Rule(Permission.CORRECT),
+    "EntityService/MergeEntities": Rule(Permission.CORRECT),
+    "EntityService/UnmergeEntity": Rule(Permission.CORRECT),
+    "EntityService/ForgetPerson": Rule(Permission.DELETE),
     "ConversationService/AppendMessages": Rule(
-        Permission.APPEND, writes=True, most_bytes=limits.MAX_MESSAGE_BYTES, items="messages", parts="tool_calls"
+        Permission.APPEND, most_bytes=limits.MAX_MESSAGE_BYTES, items="messages", parts="tool_calls"
     ),
     "ConversationService/ListMessages": Rule(Permission.READ_MESSAGES),
     "ConversationService/GetThread": Rule(Permission.READ_MESSAGES),
     "ConversationService/ListThreads": Rule(Permission.READ_MESSAGES),
-    "ConversationService/DeleteThread": Rule(Permission.DELETE, writes=True),
+    "ConversationService/DeleteThread": Rule(Permission.DELETE),
     "ConversationService/SearchMessages": Rule(Permission.SEARCH_MESSAGES),
-    "ConversationService/SetSummary": Rule(Permission.SUMMARIZE, writes=True),
+    "ConversationService/SetSummary": Rule(Permission.SUMMARIZE),
     "ConversationService/GetSummary": Rule(Permission.READ_MESSAGES),
-    "ConversationService/CompactThread": Rule(Permission.SUMMARIZE, writes=True),
-    "ConversationService/SetWorkingMemory": Rule(Permission.SUMMARIZE, writes=True),
+    "ConversationService/CompactThread": Rule(Permission.SUMMARIZE),
+    "ConversationService/SetWorkingMemory": Rule(Permission.SUMMARIZE),
     "ConversationService/GetWorkingMemory": Rule(Permission.READ_MESSAGES),
-    "ConversationService/StartSession": Rule(Permission.SESSIONS, writes=True),
-    "ConversationService/EndSession": Rule(Permission.SESSIONS, writes=True),
+    "ConversationService/StartSession": Rule(Permission.SESSIONS),
+    "ConversationService/EndSession": Rule(Permission.SESSIONS),
     "ConversationService/ListSessions": Rule(Permission.READ_MESSAGES),
     "ContextService/BuildContext": Rule(Permission.CONTEXT, most_bytes=2 * limits.MAX_PROMPT_BYTES),
     "IdentityService/WhoAmI": Rule(Access.ANYBODY),
     "AdminService/GetServerInfo": _HOST,
-    "AdminService/RunGc": _HOST_WRITES,
-    "AdminService/RunDecay": _HOST_WRITES,
-    "AdminService/RunEnrichment": _HOST_WRITES,
-    "AdminService/RunReembedding": _HOST_WRITES,
-    "AdminService/CompactStore": _HOST_WRITES,
+    "AdminService/RunGc": _HOST,
+    "AdminService/RunDecay": _HOST,
+    "AdminService/RunEnrichment": _HOST,
+    "AdminService/RunReembedding": _HOST,
+    "AdminService/CompactStore": _HOST,
     "AdminService/VerifyForgotten": _HOST,
-    "AdminService/EraseUser": _HOST_WRITES,
+    "AdminService/EraseUser": _HOST,
     "AdminService/ListOwners": _HOST,
     "JobService/ListJobs": _HOST,
     "JobService/ListJobRuns": _HOST,
     "JobService/GetJobRun": _HOST,
-    "JobService/RunJob": _HOST_WRITES,
-    "JobService/CancelJobRun": _HOST_WRITES,
+    "JobService/RunJob": _HOST,
+    "JobService/CancelJobRun": _HOST,
     "JobService/ListParkedThreads": _HOST,
-    "JobService/RetryParkedThreads": _HOST_WRITES,
+    "JobService/RetryParkedThreads": _HOST,
     "ConsolidationService/ListPendingSessions": _HOST,
-    "ConsolidationService/GetSessionMessages": _HOST_WRITES,  # it leases the session
-    "ConsolidationService/SaveFacts": Rule(Access.HOST, writes=True, most_bytes=limits.MAX_MESSAGE_BYTES),
+    "ConsolidationService/GetSessionMessages": _HOST,  # it leases the session
+    "ConsolidationService/SaveFacts": Rule(Access.HOST, most_bytes=limits.MAX_MESSAGE_BYTES),
     "ConsolidationService/DetectConflicts": _HOST,
-    "ConsolidationService/ResolveConflict": _HOST_WRITES,
-    "ConsolidationService/CompleteSession": _HOST_WRITES,
+    "ConsolidationService/ResolveConflict": _HOST,
+    "ConsolidationService/CompleteSession": _HOST,
     "ConsolidationService/ListProposals": _HOST,
-    "ConsolidationService/ApproveProposal": _HOST_WRITES,
-    "ConsolidationService/RejectProposal": _HOST_WRITES,
-    "GrantService/OpenSandbox": _HOST_WRITES,
+    "ConsolidationService/ApproveProposal": _HOST,
+    "ConsolidationService/RejectProposal": _HOST,
+    "GrantService/OpenSandbox": _HOST,
     "GrantService/ListGrants": _HOST,
-    "GrantService/RevokeGrant": _HOST_WRITES,
-    "GrantService/IssueToken": _HOST_WRITES,
+    "GrantService/RevokeGrant": _HOST,
+    "GrantService/IssueToken": _HOST,
     "GrantService/InspectToken": _HOST,
-    "GrantService/RotateTokenKeys": _HOST_WRITES,
+    "GrantService/RotateTokenKeys": _HOST,
     "GrantService/ListGrantMemories": _HOST,
-    "GrantService/DeleteGrantMemories": _HOST_WRITES,
+    "GrantService/DeleteGrantMemories": _HOST,
 }
 
 
@@ -139,6 +138,8 @@ class Method:
     rule: Rule
     request: type[Any]
     run: Callable[[Any, Any], Coroutine[Any, Any, Any]]
+    writes: bool
+    """Whether it changes anything that lasts, as the contract says by its idempotency level."""
     names_caller: bool
     """Whether the request says who asks."""
     items: str
@@ -179,61 +180,9 @@ class Method:
 
     def weight(self, request: Any) -> int:
         """Return how many writes a request is."""
-        if not self.rule.writes:
+        if not self.writes:
             return 0
         return len(getattr(request, self.items)) if self.items else 1
-
-
-_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5  # wire types of protobuf
-_OTHER_FIELDS = 64  # more than any request has beside its items; what has more is counted as too many
-
-
-def count_fields(raw: bytes, number: int, *, most: int) -> int:
-    """Return how often a field of that number stands in a message, at the most `most` + 1; too many others count so."""
-    found = others = 0
-    for one, _ in fields_of(raw):
-        found += one == number
-        others += one != number
-        if others > _OTHER_FIELDS:
-            return most + 1
-        if found > most:
-            break
-    return found
-
-
-def fields_of(raw: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield the number of each field of a message, with its bytes where it is a message itself; up to what is none."""
-    at = 0
-    with contextlib.suppress(IndexError):  # not a message: the parser says so
-        while at < len(raw):
-            tag, at = _varint(raw, at)
-            kind = tag & 7
-            piece = b""
-            if kind == _BYTES:
-                size, at = _varint(raw, at)
-                piece = raw[at : at + size]
-                at += size
-            elif kind == _VARINT:
-                _, at = _varint(raw, at)
-            elif kind in {_FIXED64, _FIXED32}:
-                at += 8 if kind == _FIXED64 else 4
-            else:  # a group, which no message of the contract has, and which the parser would skip
-                raise InvalidArgument("the request is not the message that this method takes")
-            yield tag >> 3, piece
-
-
-def _varint(raw: bytes, at: int) -> tuple[int, int]:
-    """Return a number and where it ends; IndexError if it does not."""
-    value = shift = 0
-    while True:
-        byte = raw[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:  # noqa: PLR2004  the last byte of a number
-            return value, at
-        shift += 7
-        if shift > 63:  # noqa: PLR2004  longer than any number
-            raise IndexError
 
 
 def _names_caller(message: Any) -> bool:
@@ -264,6 +213,7 @@ def methods_of(descriptor: Any, service: Any, rules: Mapping[str, Rule] = RULES)
             rule,
             message_factory.GetMessageClass(message),
             getattr(service, method.name),
+            writes_of(method),
             _names_caller(message),
             items=items[0][0] if items else "",
             items_number=items[0][1] if items else 0,

@@ -37,14 +37,14 @@ def open_store(
     *,
     random_bytes: Callable[[int], bytes],
     on_fatal: Callable[[str], None] = _no_one,
-    journal: Journal | None = None,
+    open_journal: Callable[[], Journal | None] = lambda: None,
     tell: Tell = lambda _done, _total: None,
 ) -> Store:
     """
     Open a store, or make it where there is none; StoreRefused, before anything is changed, if it is not what it was.
 
-    `on_fatal` is called, in a thread of the store's, when it can serve no longer; the journal is told of each change
-    set before it is committed; `tell` of what a start after an upgrade writes anew.
+    `on_fatal` is called, in a thread of the store's, when it can serve no longer. The journal, opened once the store is
+    found whole, is told of each change set before it is committed; `tell` of what a start after an upgrade writes anew.
     """
     if options.path is None:
         return RamStore(random_bytes)
@@ -53,6 +53,11 @@ def open_store(
     opened = duckdb.open_database(
         options.path, memory_limit_bytes=options.memory_limit_bytes, random_bytes=random_bytes, tell=tell
     )
+    try:
+        journal = open_journal()
+    except BaseException:
+        opened.close()
+        raise
     return duckdb.DuckDBStore(opened, min_free_bytes=options.min_free_bytes, on_fatal=on_fatal, journal=journal)
 
 

@@ -26,17 +26,19 @@ from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__
 from memoryd.v1 import grant_pb2 as memoryd_dot_v1_dot_grant__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!memoryd/v1/identity_service.proto\x12\nmemoryd.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16memoryd/v1/grant.proto\"C\n\rWhoAmIRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x0f\n\x07user_id\x18\x02 \x01(\t\x12\x0f\n\x07\x63hat_id\x18\x03 \x01(\t\"\xc7\x02\n\x0eWhoAmIResponse\x12\x1e\n\x04\x64oor\x18\x01 \x01(\x0e\x32\x10.memoryd.v1.Door\x12\x10\n\x08\x61gent_id\x18\x02 \x01(\t\x12\x0f\n\x07user_id\x18\x03 \x01(\t\x12\x0f\n\x07\x63hat_id\x18\x04 \x01(\t\x12\x10\n\x08\x63hat_ids\x18\x05 \x03(\t\x12+\n\x0bpermissions\x18\x06 \x03(\x0e\x32\x16.memoryd.v1.Permission\x12\x10\n\x08grant_id\x18\x07 \x01(\t\x12/\n\x0b\x65xpire_time\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12 \n\x05quota\x18\t \x01(\x0b\x32\x11.memoryd.v1.Quota\x12%\n\x05usage\x18\n \x01(\x0b\x32\x16.memoryd.v1.GrantUsage\x12\x16\n\x0e\x61gent_disabled\x18\x0b \x01(\x08\x32R\n\x0fIdentityService\x12?\n\x06WhoAmI\x12\x19.memoryd.v1.WhoAmIRequest\x1a\x1a.memoryd.v1.WhoAmIResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!memoryd/v1/identity_service.proto\x12\nmemoryd.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16memoryd/v1/grant.proto\"C\n\rWhoAmIRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x0f\n\x07user_id\x18\x02 \x01(\t\x12\x0f\n\x07\x63hat_id\x18\x03 \x01(\t\"\xc7\x02\n\x0eWhoAmIResponse\x12\x1e\n\x04\x64oor\x18\x01 \x01(\x0e\x32\x10.memoryd.v1.Door\x12\x10\n\x08\x61gent_id\x18\x02 \x01(\t\x12\x0f\n\x07user_id\x18\x03 \x01(\t\x12\x0f\n\x07\x63hat_id\x18\x04 \x01(\t\x12\x10\n\x08\x63hat_ids\x18\x05 \x03(\t\x12+\n\x0bpermissions\x18\x06 \x03(\x0e\x32\x16.memoryd.v1.Permission\x12\x10\n\x08grant_id\x18\x07 \x01(\t\x12/\n\x0b\x65xpire_time\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12 \n\x05quota\x18\t \x01(\x0b\x32\x11.memoryd.v1.Quota\x12%\n\x05usage\x18\n \x01(\x0b\x32\x16.memoryd.v1.GrantUsage\x12\x16\n\x0e\x61gent_disabled\x18\x0b \x01(\x08\x32W\n\x0fIdentityService\x12\x44\n\x06WhoAmI\x12\x19.memoryd.v1.WhoAmIRequest\x1a\x1a.memoryd.v1.WhoAmIResponse\"\x03\x90\x02\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'memoryd.v1.identity_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
+  _globals['_IDENTITYSERVICE'].methods_by_name['WhoAmI']._loaded_options = None
+  _globals['_IDENTITYSERVICE'].methods_by_name['WhoAmI']._serialized_options = b'\220\002\001'
   _globals['_WHOAMIREQUEST']._serialized_start=106
   _globals['_WHOAMIREQUEST']._serialized_end=173
   _globals['_WHOAMIRESPONSE']._serialized_start=176
   _globals['_WHOAMIRESPONSE']._serialized_end=503
   _globals['_IDENTITYSERVICE']._serialized_start=505
-  _globals['_IDENTITYSERVICE']._serialized_end=587
+  _globals['_IDENTITYSERVICE']._serialized_end=592
 # @@protoc_insertion_point(module_scope)

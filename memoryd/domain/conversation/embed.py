@@ -18,6 +18,7 @@ from itertools import accumulate
 
 import numpy as np
 
+from memoryd.domain.background import BackgroundWorker, message_of
 from memoryd.domain.ports import Ports
 from memoryd.embedding.windows import codes_of, later_windows
 from memoryd.errors import Contended, MemorydError, TextRefused, Unavailable
@@ -78,24 +79,24 @@ class MessageEmbedder:
         if not self._ports.embedder.fingerprint:
             lag.is_held = True
             return
-        pause_s = FIRST_PAUSE_S
-        while True:
-            try:
-                went_on = await self.step()
-                self.fault, lag.is_held = self._long_fault, False
-                if went_on or await self._long_if_due():
-                    pause_s = FIRST_PAUSE_S
-                    continue
-                wait_s = IDLE_S
-            except Exception as error:  # noqa: BLE001  it may be the store or the model, and over at the next try
-                self.fault = str(error) if isinstance(error, MemorydError) else type(error).__name__
-                lag.is_held = True
-                self._tell(self.fault)
-                wait_s, pause_s = pause_s, min(LONGEST_PAUSE_S, 2 * pause_s)
-                await asyncio.sleep(wait_s)
-                continue
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(lag.appended.wait(), wait_s)
+        await BackgroundWorker(
+            step=self._next,
+            pause_s=IDLE_S,
+            tell=self._note_fault,
+            describe=message_of,
+            fault_pause_s=FIRST_PAUSE_S,
+            longest_fault_pause_s=LONGEST_PAUSE_S,
+            wake=lag.appended,
+        ).serve()
+
+    async def _next(self) -> bool:
+        went_on = await self.step()
+        self.fault, self._ports.lag.is_held = self._long_fault, False
+        return went_on or await self._long_if_due()
+
+    def _note_fault(self, fault: str) -> None:
+        self.fault, self._ports.lag.is_held = fault, True
+        self._tell(fault)
 
     async def _long_if_due(self) -> bool:
         """Take a step of long messages; a fault of it keeps no other message waiting."""

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from memoryd.domain.ports import Ports
 from memoryd.domain.reading.prompt import Prompt
-from memoryd.domain.reading.recall import find
+from memoryd.domain.reading.recall import find, recall
 from memoryd.domain.scopes import EpisodeScopes, Scopes
 from memoryd.model import limits
 from memoryd.model.caller import Caller
@@ -21,13 +21,20 @@ from memoryd.model.trust import Trust
 from memoryd.model.validation import check_count
 from memoryd.store.conversations import MessageSelector
 
-__all__ = ["search_messages", "search_with_messages"]
+__all__ = ["search_everything", "search_messages", "search_with_messages"]
 
 FEW_MESSAGES = 32  # as many are read at once, whatever their size
 Place = tuple[Owner, str, int]
 """Of a message: whose, in which thread, and where there."""
 Placed = tuple[Hit, Owner, str, int]
 """What was found, and where."""
+
+
+async def search_everything(query: Query, caller: Caller, ports: Ports, *, now: datetime) -> SearchResult:
+    """Return what answers a query: memories, and messages where they are asked for."""
+    if query.asks_for_messages:
+        return await search_with_messages(query, caller, ports, now=now)
+    return await recall(query, caller, ports, now=now)
 
 
 async def search_with_messages(query: Query, caller: Caller, ports: Ports, *, now: datetime) -> SearchResult:

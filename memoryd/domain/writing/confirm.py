@@ -20,7 +20,7 @@ from memoryd.model.results import Confirmed
 __all__ = ["confirm"]
 
 
-async def confirm(memory_id: str, caller: Caller, ports: Ports, *, protect: bool, now: datetime) -> Confirmed:
+async def confirm(memory_id: str, caller: Caller, ports: Ports, *, now: datetime, protect: bool = True) -> Confirmed:
     """Say that a memory is true; see ConfirmMemory in the contract."""
     found = await find(memory_id, caller, ports)
 

@@ -272,7 +272,7 @@ class Writer:
             return self._ended()
         try:
             run(self._con)
-        except Exception as error:  # noqa: BLE001  what is committed is acknowledged, whatever happens here
+        except Exception as error:  # noqa: BLE001  the writer outlives every request
             _roll_back(self._con)  # again, as for want of memory even a roll-back can fail
             return self.explain(error)
         return None

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from memoryd.model.entity import Profile
 from memoryd.model.grant import Permission
 from memoryd.model.memory import Memory
 from memoryd.model.results import AddResult
-from memoryd.service.gate import Call
 
-__all__ = ["memory_for", "profile_for", "result_for"]
+__all__ = ["may_read", "memory_for", "profile_for", "result_for"]
 
-_SEARCHED = frozenset({Permission.SEARCH})
+Permissions = AbstractSet[Permission]
+_READ = frozenset({Permission.LIST, Permission.GET})
 
 
-def memory_for(memory: Memory, call: Call) -> Memory:
+def may_read(permissions: Permissions) -> bool:
+    """Whether memories may be read, and whom they name."""
+    return not _READ.isdisjoint(permissions)
+
+
+def memory_for(memory: Memory, permissions: Permissions) -> Memory:
     """Return a memory as the caller may see it: without "list" and "get" only what it is and when."""
-    if call.may_read:
+    if may_read(permissions):
         return memory
     return Memory(
         id=memory.id,
@@ -32,20 +38,20 @@ def memory_for(memory: Memory, call: Call) -> Memory:
     )
 
 
-def profile_for(profile: Profile, name: str, call: Call) -> Profile:
+def profile_for(profile: Profile, name: str, permissions: Permissions) -> Profile:
     """Return somebody as the caller may see them: without "list" and "get" under the name that was asked for alone."""
-    if call.may_read:
+    if may_read(permissions):
         return profile
     return replace(profile, name=name, aliases=(), relations=(), summary="", merged_ids=())
 
 
-def result_for(result: AddResult, call: Call) -> AddResult:
+def result_for(result: AddResult, permissions: Permissions, grant_id: str) -> AddResult:
     """Return what became of a statement: who only adds sees no text that came another way, and no names of others."""
     known = result.memory
-    if known is None or call.may_read or call.session.permissions & _SEARCHED:
+    if known is None or may_read(permissions) or Permission.SEARCH in permissions:
         return result
-    if known.grant_id != call.caller.grant_id:
-        return replace(result, memory=memory_for(known, call))
+    if known.grant_id != grant_id:
+        return replace(result, memory=memory_for(known, permissions))
     # its own, without the names that the directory has for those whom it names
     named = tuple(dict.fromkeys(mention.text for mention in known.mentions if mention.about))
     return replace(result, memory=replace(known, subjects=named, entities=()))
