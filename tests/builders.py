@@ -26,10 +26,10 @@ from memoryd.domain.forgetting import forget, sweep
 from memoryd.domain.forgetting.everything import forget_user
 from memoryd.domain.people import decide, profiles
 from memoryd.domain.people.forget import forget_person
-from memoryd.domain.reading import browse
-from memoryd.domain.reading.history import history
-from memoryd.domain.reading.profile import profile_of
-from memoryd.domain.reading.recall import recall
+from memoryd.domain.retrieval import browse
+from memoryd.domain.retrieval.history import history
+from memoryd.domain.retrieval.profile import profile_of
+from memoryd.domain.retrieval.recall import recall
 from memoryd.domain.scopes import Scopes
 from memoryd.domain.writing import add, restore
 from memoryd.domain.writing.confirm import confirm

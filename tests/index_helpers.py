@@ -7,8 +7,8 @@ from datetime import timedelta
 import numpy as np
 from numpy.typing import NDArray
 
-from memoryd.domain.reading.ranking import Weights
-from memoryd.domain.reading.search import Asked, search
+from memoryd.domain.retrieval.ranking import Weights
+from memoryd.domain.retrieval.search import Asked, search
 from memoryd.index.loading import batch_of
 from memoryd.index.question import Question
 from memoryd.index.scope import ScopeIndex

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memoryd.domain.conversation import erase, reading, search, threads, waking
+from memoryd.domain.conversation import erase, messages, search, threads, waking
 from memoryd.domain.conversation.append import append
 from memoryd.domain.conversation.threads import ThreadKey
 from memoryd.model.message_draft import MessageDraft
@@ -20,7 +20,7 @@ class LocalConversations:
 
     async def messages(self, thread_id, *, shared=False, whole_turns=False, **more):
         key = ThreadKey(thread_id, shared)
-        return await reading.list_messages(key, self._caller, self.ports, whole=whole_turns, **more)
+        return await messages.list_messages(key, self._caller, self.ports, whole=whole_turns, **more)
 
     async def thread(self, thread_id, *, shared=False):
         return await threads.get_thread(ThreadKey(thread_id, shared), self._caller, self.ports)

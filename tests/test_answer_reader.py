@@ -10,7 +10,7 @@ import pytest
 
 from memoryd.daemon.config import Config, EmbeddingConfig, ReadersConfig, SearchConfig
 from memoryd.daemon.readers import load_every_finder, make_answer_reader, make_change_reader, make_keeping_reader
-from memoryd.domain.reading.answers_read import OF_EACH
+from memoryd.domain.retrieval.answers_read import OF_EACH
 from memoryd.embedding.base import ModelRefused
 from memoryd.embedding.packaged import data_file
 from memoryd.embedding.readers.answer import answer_reader

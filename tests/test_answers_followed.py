@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from memoryd.domain.reading.answers_read import Answers
-from memoryd.domain.reading.followed import following
+from memoryd.domain.retrieval.answers_read import Answers
+from memoryd.domain.retrieval.followed import following
 from memoryd.model.results import Hit, Miss, SearchResult
 from memoryd.model.trust import Trust
 from tests.builders import memory

@@ -10,9 +10,9 @@ from dataclasses import replace
 import pytest
 from memory_client import Draft, Source
 
-from memoryd.domain.reading.answers_read import MOST_CHARACTERS, OF_EACH, Answers, read_answers
-from memoryd.domain.reading.prompt import Prompt
-from memoryd.domain.reading.recall import recall
+from memoryd.domain.retrieval.answers_read import MOST_CHARACTERS, OF_EACH, Answers, read_answers
+from memoryd.domain.retrieval.prompt import Prompt
+from memoryd.domain.retrieval.recall import recall
 from memoryd.domain.writing import add
 from memoryd.embedding.base import ModelRefused
 from memoryd.embedding.readers.thresholds import ANSWERING

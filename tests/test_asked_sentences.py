@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 from memory_client import Draft, MessageDraft, MessageSearch
 
-from memoryd.domain.reading.search import Found, said_once
+from memoryd.domain.retrieval.search import Found, said_once
 from memoryd.knowledge.grammar.sentences import asked_sentences, is_courtesy, sentences_of, states_nothing
 from tests.builders import memory as stated
 from tests.support import until

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from memoryd.domain.reading.ranking import WEIGHTS
-from memoryd.domain.reading.search import Asked, search
+from memoryd.domain.retrieval.ranking import WEIGHTS
+from memoryd.domain.retrieval.search import Asked, search
 from memoryd.knowledge.grammar import questions
 from memoryd.knowledge.grammar.questions import members_asked
 from memoryd.model.results import Leg

@@ -13,7 +13,7 @@ import pytest
 from memoryd import turns
 from memoryd.domain.completion import run_to_completion
 from memoryd.domain.forgetting.sweep import Match, forget_matching
-from memoryd.domain.reading.presentation import present
+from memoryd.domain.retrieval.presentation import present
 from memoryd.domain.scopes import Scopes
 from memoryd.domain.writing.add import add, add_batch
 from memoryd.errors import Contended, Unauthenticated, Unavailable

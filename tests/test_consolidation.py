@@ -23,8 +23,8 @@ from memory_client import (
 from memoryd.domain.conversation.append import append
 from memoryd.domain.conversation.threads import ThreadKey
 from memoryd.learning.conflicts import detect_conflicts, resolve_conflict
-from memoryd.learning.consolidation import end_learnt_sessions
-from memoryd.learning.sessions import complete_session, pending_sessions, save_facts, session_messages
+from memoryd.learning.host_worker import complete_session, pending_sessions, save_facts, session_messages
+from memoryd.learning.nightly import end_learnt_sessions
 from memoryd.model.caller import Caller
 from memoryd.model.learnt import SessionKey
 from memoryd.model.scope import Owner

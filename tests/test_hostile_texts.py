@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memoryd.domain.reading.question import read_question
-from memoryd.domain.reading.search import Asked, search
+from memoryd.domain.retrieval.question import read_question
+from memoryd.domain.retrieval.search import Asked, search
 from memoryd.embedding.packaged import builtin_encoder
 from memoryd.embedding.tokens import known_share
 from memoryd.index.analysis import analyse

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from memoryd.daemon.config import Config, IndexConfig
-from memoryd.domain.reading.ranking import ranked
-from memoryd.domain.reading.recall import write_recalls
-from memoryd.domain.reading.search import hits_of
+from memoryd.domain.retrieval.ranking import ranked
+from memoryd.domain.retrieval.recall import write_recalls
+from memoryd.domain.retrieval.search import hits_of
 from memoryd.entities import directory
 from memoryd.index import records
 from memoryd.index.analysis import analyse, analyse_query

@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
-from memoryd.domain.reading.question import read_question
-from memoryd.domain.reading.ranking import ranked
-from memoryd.domain.reading.relevance import above_floor
+from memoryd.domain.retrieval.question import read_question
+from memoryd.domain.retrieval.ranking import ranked
+from memoryd.domain.retrieval.relevance import above_floor
 from memoryd.embedding.packaged import builtin_encoder
 from memoryd.embedding.windows import codes_of, later_windows
 from memoryd.index.analysis import analyse, analyse_query, indexed_memory

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from memory_client import MessageDraft, MessageSearch
 
 from memoryd.domain.conversation.embed import MessageEmbedder
-from memoryd.domain.reading import recall
-from memoryd.domain.reading.search import search_each
+from memoryd.domain.retrieval import recall
+from memoryd.domain.retrieval.search import search_each
 from memoryd.domain.scopes import EpisodeScopes
 from memoryd.errors import Unavailable
 from memoryd.index import cache

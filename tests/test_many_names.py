@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from memoryd.domain.reading.recall import write_recalls
+from memoryd.domain.retrieval.recall import write_recalls
 from memoryd.entities.directory import Directory
 from memoryd.model import limits
 from memoryd.model.change import ChangeSet

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from memoryd.domain.reading.search import Found, _of_named_first
+from memoryd.domain.retrieval.search import Found, _of_named_first
 from memoryd.model.entity import EntityType, Form, Mention
 from memoryd.model.trust import Trust
 from tests.builders import memory

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memoryd.domain.reading.pairs import CLOSE, CLOSE_CONTESTED
-from memoryd.domain.reading.ranking import WEIGHTS, Weights
-from memoryd.domain.reading.relevance import SEEN_STATEMENTS
-from memoryd.domain.reading.search import Asked, Found, falling
-from memoryd.domain.reading.search import search as best_of
+from memoryd.domain.retrieval.pairs import CLOSE, CLOSE_CONTESTED
+from memoryd.domain.retrieval.ranking import WEIGHTS, Weights
+from memoryd.domain.retrieval.relevance import SEEN_STATEMENTS
+from memoryd.domain.retrieval.search import Asked, Found, falling
+from memoryd.domain.retrieval.search import search as best_of
 from memoryd.index.question import Question
 from memoryd.index.scope import ScopeIndex
 from memoryd.index.vectors import Vectors

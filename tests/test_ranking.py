@@ -10,9 +10,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from memoryd.domain.reading.question import read_question
-from memoryd.domain.reading.ranking import WEIGHTS, Ranked, corpus_of, ranked
-from memoryd.domain.reading.search import Asked, search
+from memoryd.domain.retrieval.question import read_question
+from memoryd.domain.retrieval.ranking import WEIGHTS, Ranked, corpus_of, ranked
+from memoryd.domain.retrieval.search import Asked, search
 from memoryd.index import legs
 from memoryd.index.analysis import analyse, indexed_memory
 from memoryd.index.question import Question

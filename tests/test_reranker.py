@@ -15,7 +15,7 @@ from tokenizers.pre_tokenizers import Whitespace
 from tokenizers.processors import TemplateProcessing
 
 from memoryd.daemon.config import Config, SearchConfig
-from memoryd.domain.reading import rerank
+from memoryd.domain.retrieval import rerank
 from memoryd.domain.writing.add import add
 from memoryd.embedding import reranker
 from memoryd.embedding.base import ModelRefused

@@ -9,9 +9,9 @@ import pytest
 from memory_client import InvalidArgument, Kind, MemoryClient, Source, State, Trust, TrustTooLow
 
 from memoryd.daemon.config import Config, MemoryConfig
-from memoryd.domain.reading.browse import page
-from memoryd.domain.reading.prompt import Prompt
-from memoryd.domain.reading.recall import find
+from memoryd.domain.retrieval.browse import page
+from memoryd.domain.retrieval.prompt import Prompt
+from memoryd.domain.retrieval.recall import find
 from memoryd.domain.scopes import Scopes
 from memoryd.domain.writing import add
 from memoryd.errors import LimitExceeded

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memoryd.domain.reading.relevance import scores_of
-from memoryd.domain.reading.search import Asked, search
+from memoryd.domain.retrieval.relevance import scores_of
+from memoryd.domain.retrieval.search import Asked, search
 from memoryd.model.memory import Kind, Source
 from memoryd.model.query import Filter
 from memoryd.model.trust import Trust

@@ -16,7 +16,7 @@ from memory_client import (
 )
 
 from memoryd.daemon.config import Config, MemoryConfig
-from memoryd.domain.reading.browse import page
+from memoryd.domain.retrieval.browse import page
 from memoryd.domain.writing.add import add
 from memoryd.errors import LimitExceeded as NoRoom
 from memoryd.model.caller import Caller

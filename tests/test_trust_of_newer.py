@@ -8,7 +8,7 @@ import pytest
 
 from memoryd.domain.rules import Rules
 from memoryd.domain.writing.judge import Known, Neighbour, Offer, judge
-from memoryd.knowledge.reading import Reader
+from memoryd.knowledge.read_statement import Reader
 from memoryd.model import limits
 from memoryd.model.memory import Draft
 from memoryd.model.trust import Trust

@@ -11,7 +11,7 @@ from memoryd.domain.rules import Rules
 from memoryd.domain.writing import evict
 from memoryd.domain.writing.judge import Known, Neighbour, Offer, contested_by, judge
 from memoryd.index.scope import ScopeIndex
-from memoryd.knowledge.reading import Reader
+from memoryd.knowledge.read_statement import Reader
 from memoryd.model.memory import Draft, Outcome
 from memoryd.model.trust import Trust
 from memoryd.turns import TURN_S, in_turns

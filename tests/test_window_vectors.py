@@ -11,7 +11,7 @@ import pytest
 from memory_client import Draft, MessageDraft, MessageSearch
 
 from memoryd.domain.conversation.embed import LONG_PAGE, MessageEmbedder
-from memoryd.domain.reading.relevance import LEAST_SCORE, LEAST_SCORE_BY_WINDOW, above_floor, scores_of
+from memoryd.domain.retrieval.relevance import LEAST_SCORE, LEAST_SCORE_BY_WINDOW, above_floor, scores_of
 from memoryd.embedding.windows import LONG_BYTES, SIZE, codes_of, later_windows
 from memoryd.errors import Unavailable
 from memoryd.index import cache

@@ -17,9 +17,9 @@ from memoryd.domain.ports import Ports
 from memoryd.domain.writing.reembed import Reembedder
 from memoryd.identity.garbage import run_gc
 from memoryd.identity.issuer import GrantIssuer
-from memoryd.learning.consolidation import end_learnt_sessions
 from memoryd.learning.contradictions import CONTRADICTION_JOB
 from memoryd.learning.judgement import judge_contested
+from memoryd.learning.nightly import end_learnt_sessions
 from memoryd.learning.reflection import DAYS, LEAST_NEW, reflect
 from memoryd.model.work import LLM_EXTRACTION_JOB
 

@@ -36,7 +36,7 @@ from memoryd.domain.background import BackgroundWorker
 from memoryd.domain.clock import AHEAD, CLOCK_SEEN, ClockWatch
 from memoryd.domain.conversation.waking import end_idle_sessions
 from memoryd.domain.ports import Ports
-from memoryd.domain.reading.recall import write_recalls
+from memoryd.domain.retrieval.recall import write_recalls
 from memoryd.embedding.base import Embedder
 from memoryd.errors import EXIT_REFUSED, StoreDamaged, Unavailable
 from memoryd.identity.socket_lease import SocketLease

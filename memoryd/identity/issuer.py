@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from memoryd.domain.reading.page_token import page_token_after, read_page_token
+from memoryd.domain.retrieval.page_token import page_token_after, read_page_token
 from memoryd.errors import InvalidArgument, MemorydError, Unauthenticated
 from memoryd.identity.authentication import Authenticator, Session
 from memoryd.identity.grants import Grants

@@ -28,7 +28,7 @@ from memoryd.index.sequences import Sequences
 from memoryd.index.traits import Traits, traits_of
 from memoryd.index.vectors import Packed
 from memoryd.index.windows import Windows
-from memoryd.knowledge.reading import Reader
+from memoryd.knowledge.read_statement import Reader
 from memoryd.model import limits
 from memoryd.model.batch import Batch, VectorBatch
 from memoryd.model.change import Embedding, Entry

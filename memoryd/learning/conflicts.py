@@ -8,8 +8,8 @@ from datetime import datetime
 from memoryd.domain.links import released, without_contested
 from memoryd.domain.pipeline import Decision, decide_and_commit
 from memoryd.domain.ports import Ports
-from memoryd.domain.reading.browse import find
-from memoryd.domain.reading.presentation import present_one
+from memoryd.domain.retrieval.browse import find
+from memoryd.domain.retrieval.presentation import present_one
 from memoryd.domain.writing.add import check_changeable
 from memoryd.domain.writing.judge import retired
 from memoryd.domain.writing.known import KnownStatements

@@ -33,7 +33,7 @@ from memoryd.embedding.base import ModelRefused, PairReader
 from memoryd.embedding.readers.thresholds import CONTESTED, LEAST_NEAR
 from memoryd.errors import MemorydError
 from memoryd.index.scope import ScopeIndex
-from memoryd.learning.follow import Told
+from memoryd.learning.follow import Progress
 from memoryd.learning.writing import daemon_call
 from memoryd.model.call_context import in_call
 from memoryd.model.change import ChangeSet
@@ -144,7 +144,7 @@ class Contradictions:
         await self._note((run,) if counts["pairs"] else ())
         return counts
 
-    async def everything(self, progress: Told) -> dict[str, int]:
+    async def everything(self, progress: Progress) -> dict[str, int]:
         """Read what is new; with dry_run only count it."""
         if self._model is None:
             return {}
@@ -173,7 +173,7 @@ class Contradictions:
                 after = place_in_time(page[-1].create_time, page[-1].id)
         self._is_behind = False
 
-    async def _read_all(self, counts: Counter[str], progress: Told | None = None) -> Counter[str]:
+    async def _read_all(self, counts: Counter[str], progress: Progress | None = None) -> Counter[str]:
         async with self._turn:
             await self._find_left()
             while self._waiting and not (progress is None and self._is_busy()):

@@ -22,7 +22,7 @@ from memoryd.model.change import ChangeSet
 from memoryd.model.scope import Owner
 from memoryd.model.work import EXTRACTION_JOB, LLM_EXTRACTION_JOB, Run, RunState, Work, WorkState
 
-__all__ = ["Learner", "Told", "retry_parked"]
+__all__ = ["Learner", "Progress", "retry_parked"]
 
 LOOK_S = 5.0  # between two looks for threads whose time has come
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 30.0, 3600.0  # before a thread is tried again
@@ -32,7 +32,7 @@ TOGETHER = {EXTRACTION_JOB: 4, LLM_EXTRACTION_JOB: 1}
 BREATH_S = 0.002  # between two threads, for calls that came meanwhile
 
 
-class Told(Protocol):
+class Progress(Protocol):
     """How far a run is."""
 
     now: datetime
@@ -159,7 +159,7 @@ class Learner:
             await self._ports.store.commits.write(ChangeSet(runs=(done,)))
         return counts["messages"]
 
-    async def everything(self, progress: Told) -> dict[str, int]:
+    async def everything(self, progress: Progress) -> dict[str, int]:
         """Read every thread that waits, due or not; with dry_run only count what would be learnt."""
         if self._extractor is None:
             return {}
@@ -178,7 +178,7 @@ class Learner:
             while looked:
                 looked = await notice(self._ports, wait_s=wait_s, now=now, kind=self.kind)
 
-    async def _read_all(self, works: Sequence[Work], progress: Told | None = None) -> Counter[str]:
+    async def _read_all(self, works: Sequence[Work], progress: Progress | None = None) -> Counter[str]:
         """Read threads in their order, of each owner a page in turn, so that nobody waits for one who says much."""
         self._reading_count += 1
         try:
@@ -186,7 +186,7 @@ class Learner:
         finally:
             self._reading_count -= 1
 
-    async def _read_in_turn(self, works: Sequence[Work], progress: Told | None) -> Counter[str]:
+    async def _read_in_turn(self, works: Sequence[Work], progress: Progress | None) -> Counter[str]:
         counts: Counter[str] = Counter() if progress is None else progress.counts
         queues: dict[Owner, deque[Work]] = {}
         for work in works:
@@ -259,7 +259,7 @@ class Learner:
             await self._put_off(work, error)
         return None
 
-    async def _counted(self, progress: Told) -> dict[str, int]:
+    async def _counted(self, progress: Progress) -> dict[str, int]:
         """Return what would be learnt; of what a language model would read only how much there is."""
         counts: Counter[str] = Counter()
         waiting = await self._ports.store.work.find(self.kind, states=[WorkState.WAITING], limit=MOST_WAITING)

@@ -9,7 +9,7 @@ from memoryd.knowledge.comparison.comparison import compare
 from memoryd.knowledge.comparison.rules import Relation
 from memoryd.knowledge.grammar.words import NUMBER_WORDS, value_of
 from memoryd.knowledge.lexicon.spelling import stem, word_set
-from memoryd.knowledge.reading import Reading
+from memoryd.knowledge.read_statement import Reading
 
 __all__ = ["adds_names_or_figures", "borne", "contradicts", "sums_up", "turns"]
 

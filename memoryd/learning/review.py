@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 
 from memoryd.domain.pipeline import Decision, answering, decide_and_commit
 from memoryd.domain.ports import Ports, thread_lock
-from memoryd.domain.reading.presentation import present_one
+from memoryd.domain.retrieval.presentation import present_one
 from memoryd.domain.tombstones import tombstones_of
 from memoryd.domain.writing.add import texts_of
 from memoryd.errors import InvalidArgument, ProposalNotFound

@@ -7,8 +7,8 @@ from datetime import datetime
 
 from memoryd.domain.ports import Ports
 from memoryd.learning.conflicts import detect_conflicts, resolve_conflict
+from memoryd.learning.host_worker import complete_session, pending_sessions, save_facts, session_messages
 from memoryd.learning.review import approve, list_proposals, reject
-from memoryd.learning.sessions import complete_session, pending_sessions, save_facts, session_messages
 from memoryd.model.caller import Caller
 from memoryd.model.scope import Owner
 from memoryd.model.validation import check_id, check_ids

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from memoryd.domain.conversation import reading, threads, waking
+from memoryd.domain.conversation import messages, threads, waking
 from memoryd.domain.conversation.append import append
 from memoryd.domain.conversation.erase import erase_thread
 from memoryd.domain.conversation.search import search_messages
@@ -63,7 +63,7 @@ class ConversationService:
         )
 
     async def ListMessages(self, request: pb.ListMessagesRequest, call: Call) -> pb.ListMessagesResponse:
-        page = await reading.list_messages(
+        page = await messages.list_messages(
             _key(request),
             call.caller,
             self._ports,

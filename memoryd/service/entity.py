@@ -7,7 +7,7 @@ from dataclasses import replace
 from memoryd.domain.people import decide, profiles
 from memoryd.domain.people.forget import forget_person
 from memoryd.domain.ports import Ports
-from memoryd.domain.reading.withheld import memory_for, profile_for
+from memoryd.domain.retrieval.withheld import memory_for, profile_for
 from memoryd.model import limits
 from memoryd.model.conversation import Message
 from memoryd.model.grant import Permission

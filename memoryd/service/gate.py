@@ -20,7 +20,7 @@ import structlog
 
 from memoryd.audit.log import AuditLog
 from memoryd.domain.completion import run_to_completion
-from memoryd.domain.reading.withheld import may_read
+from memoryd.domain.retrieval.withheld import may_read
 from memoryd.errors import (
     AmbiguousName,
     EntityNotFound,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from memoryd.domain.forgetting.forget import forget_grant
 from memoryd.domain.ports import Ports
-from memoryd.domain.reading.browse import page_of_grant
+from memoryd.domain.retrieval.browse import page_of_grant
 from memoryd.errors import InvalidArgument
 from memoryd.identity.grants import Grants
 from memoryd.identity.issuer import GrantIssuer

@@ -6,10 +6,10 @@ from memoryd.domain.conversation.search import search_everything
 from memoryd.domain.forgetting import forget, sweep
 from memoryd.domain.forgetting.everything import forget_user
 from memoryd.domain.ports import Ports
-from memoryd.domain.reading import browse
-from memoryd.domain.reading.history import history
-from memoryd.domain.reading.profile import profile_of
-from memoryd.domain.reading.withheld import memory_for, result_for
+from memoryd.domain.retrieval import browse
+from memoryd.domain.retrieval.history import history
+from memoryd.domain.retrieval.profile import profile_of
+from memoryd.domain.retrieval.withheld import memory_for, result_for
 from memoryd.domain.scopes import Scopes
 from memoryd.domain.writing import add, restore
 from memoryd.domain.writing.confirm import confirm

@@ -33,7 +33,7 @@ from memoryd.knowledge.grammar.questions import asks_assistant, clauses, questio
 from memoryd.knowledge.grammar.times import has_relative_time
 from memoryd.knowledge.grammar.words import telling_words, words_of
 from memoryd.knowledge.profile import standing_of
-from memoryd.knowledge.reading import Reader
+from memoryd.knowledge.read_statement import Reader
 from memoryd.knowledge.secrets.detector import SecretDetector
 from memoryd.knowledge.statement.reader import MOST_CHARACTERS, statement_of
 from memoryd.knowledge.text_traits import from_text

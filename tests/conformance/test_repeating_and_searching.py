@@ -17,7 +17,7 @@ from memory_client import (
     State,
 )
 
-from memoryd.domain.reading.relevance import SEEN_STATEMENTS
+from memoryd.domain.retrieval.relevance import SEEN_STATEMENTS
 from tests.builders import backend
 from tests.conformance.behaviour_helpers import listed, texts
 

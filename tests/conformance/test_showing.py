@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from memory_client import Filter, Source
 
-from memoryd.domain.reading.presentation import said_by, said_time
+from memoryd.domain.retrieval.presentation import said_by, said_time
 from memoryd.knowledge.grammar.times import has_relative_time
 from memoryd.model.caller import Caller
 from memoryd.model.trust import Trust

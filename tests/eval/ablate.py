@@ -18,8 +18,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from memoryd.domain.reading.ranking import WEIGHTS, Ranked, Weights
-from memoryd.domain.reading.relevance import above_floor, scores_of
+from memoryd.domain.retrieval.ranking import WEIGHTS, Ranked, Weights
+from memoryd.domain.retrieval.relevance import above_floor, scores_of
 from memoryd.index.legs import Windows
 from tests.eval.local import LocalSet
 from tests.eval.pictures import bars, curves, scatter

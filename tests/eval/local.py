@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from memoryd.domain.conversation.embed import LONG_MESSAGE_BYTES
-from memoryd.domain.reading.question import read_question
-from memoryd.domain.reading.ranking import WEIGHTS, Ranked, Weights, ranked
+from memoryd.domain.retrieval.question import read_question
+from memoryd.domain.retrieval.ranking import WEIGHTS, Ranked, Weights, ranked
 from memoryd.embedding.packaged import builtin_encoder
 from memoryd.embedding.windows import codes_of, later_windows
 from memoryd.index.analysis import analyse, embedded_text, indexed_memory

@@ -16,7 +16,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
-from memoryd.domain.reading.ranking import WEIGHTS, Weights
+from memoryd.domain.retrieval.ranking import WEIGHTS, Weights
 from memoryd.index.legs import Windows
 from tests.eval.local import LocalSet
 from tests.eval.scorer import scorer_of

@@ -8,12 +8,12 @@ import pytest
 
 from memoryd.embedding.packaged import builtin_encoder
 from memoryd.index.scope import ScopeIndex
-from memoryd.knowledge import reading
+from memoryd.knowledge import read_statement
 from memoryd.knowledge.comparison import comparison
 from memoryd.knowledge.comparison.comparison import may_stand_before
 from memoryd.knowledge.comparison.rules import APART, Finding, Relation
 from memoryd.knowledge.grammar.words import words_of
-from memoryd.knowledge.reading import Reader, Reading
+from memoryd.knowledge.read_statement import Reader, Reading
 from memoryd.knowledge.statement.reader import statement_of
 
 LABELS = {"changed": Relation.CHANGED, "same": Relation.SAME, "doubt": Relation.DOUBTFUL, "both": Relation.APART}
@@ -113,19 +113,21 @@ def test_what_was_read_is_kept_for_one_owner_until_something_of_theirs_is_erased
 
 def test_a_text_is_not_read_again_for_a_pair_that_shares_no_word_until_something_of_its_owner_is_erased(monkeypatch):
     read = []
-    monkeypatch.setattr(reading, "words_of", lambda text: read.append(text) or words_of(text))
+    monkeypatch.setattr(read_statement, "words_of", lambda text: read.append(text) or words_of(text))
     reader = Reader()
-    texts = [f"the neighbour keeps bees number{n}" for n in range(2 * reading.MOST_KEPT)]
+    texts = [f"the neighbour keeps bees number{n}" for n in range(2 * read_statement.MOST_KEPT)]
     for text in texts:
         assert {"neighbor", "keep", "bee", text.split()[-1]} == {*reader.read(text).stems}
     new = reader.read("coffee tastes bitter")
     for text in texts:
         assert comparison.compare(new, reader.read(text), similarity=0.5, attributes=()) is APART
     assert [*texts, new.text] == read
-    assert 200 * len(texts) < reader._maker.stems.currsize <= reading.MOST_BYTES_OF_STEMS
+    assert 200 * len(texts) < reader._maker.stems.currsize <= read_statement.MOST_BYTES_OF_STEMS
     readings = reader.nbytes - reader._maker.stems.currsize
-    assert readings <= reading.MOST_KEPT * (reading.BYTES_A_READING + 5 * reading.BYTES_A_WORD)  # and none of the first
-    assert readings >= reading.MOST_KEPT * reading.BYTES_A_READING
+    assert readings <= read_statement.MOST_KEPT * (
+        read_statement.BYTES_A_READING + 5 * read_statement.BYTES_A_WORD
+    )  # and none of the first
+    assert readings >= read_statement.MOST_KEPT * read_statement.BYTES_A_READING
     reader.forget()
     assert 0 == reader.nbytes
     comparison.compare(new, reader.read(texts[0]), similarity=0.5, attributes=())

@@ -15,7 +15,7 @@ from memoryd.knowledge.comparison.comparison import compare
 from memoryd.knowledge.comparison.ending import RETIRES
 from memoryd.knowledge.comparison.rules import Relation
 from memoryd.knowledge.lexicon.load import Verb, verbs
-from memoryd.knowledge.reading import Reading
+from memoryd.knowledge.read_statement import Reading
 
 ENDED = Path(__file__).with_name("endings.md")
 FRAMES = (

@@ -10,7 +10,7 @@ import pytest
 from memoryd.knowledge.comparison.comparison import compare, speaks_of_itself
 from memoryd.knowledge.comparison.rules import Relation
 from memoryd.knowledge.grammar.questions import Wanted, wanted_of
-from memoryd.knowledge.reading import Reading
+from memoryd.knowledge.read_statement import Reading
 from memoryd.knowledge.statement.other_languages import LANGUAGES, languages_of
 
 TEXTS = (Path(__file__).parent / "other_languages.txt").read_text(encoding="utf-8")

@@ -7,7 +7,7 @@ import pytest
 from memoryd.knowledge.comparison.attribute_rules import ATTRIBUTE_RULES, ClaimPair
 from memoryd.knowledge.comparison.rules import deciding
 from memoryd.knowledge.comparison.word_rules import NAMED_RULES, SPEAKER_RULES, WordPair
-from memoryd.knowledge.reading import Reading
+from memoryd.knowledge.read_statement import Reading
 
 NEAR = 0.9  # as cosine, so that words alone decide
 

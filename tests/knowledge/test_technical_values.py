@@ -8,7 +8,7 @@ import pytest
 
 from memoryd.knowledge.comparison.comparison import compare
 from memoryd.knowledge.comparison.rules import Relation
-from memoryd.knowledge.reading import Reader
+from memoryd.knowledge.read_statement import Reader
 
 NOTICED = {Relation.CHANGED, Relation.DOUBTFUL}
 PAIRS = [

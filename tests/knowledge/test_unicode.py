@@ -19,7 +19,7 @@ from memoryd.knowledge.comparison.comparison import compare, speaks_of_itself
 from memoryd.knowledge.grammar.names import is_first_name, is_plain, may_be_one, short_forms
 from memoryd.knowledge.grammar.times import has_relative_time
 from memoryd.knowledge.grammar.words import telling_words, words_of
-from memoryd.knowledge.reading import Reading
+from memoryd.knowledge.read_statement import Reading
 from memoryd.knowledge.secrets import SecretDetector
 from memoryd.knowledge.statement.reader import statement_of
 from memoryd.model.entity import EntityType

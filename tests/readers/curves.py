@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from memoryd.domain.reading.answers_read import NEAR, OF_EACH
+from memoryd.domain.retrieval.answers_read import NEAR, OF_EACH
 from memoryd.embedding.readers.answer import answer_reader
 from memoryd.embedding.readers.change import builtin_reader
 from memoryd.embedding.readers.keeping import NONE, keeping_reader

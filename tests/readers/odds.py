@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from memoryd.domain.reading.answers_read import OF_EACH
-from memoryd.domain.reading.followed import log_odds
+from memoryd.domain.retrieval.answers_read import OF_EACH
+from memoryd.domain.retrieval.followed import log_odds
 from memoryd.embedding.readers.answer import answer_reader
 from tests.readers.voices import Voice
 from tests.support import Daemon

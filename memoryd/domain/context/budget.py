@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from memoryd.domain.context.render import Line
-from memoryd.domain.reading.places import SHARE_OF_TRUST, for_higher_trust
+from memoryd.domain.retrieval.places import SHARE_OF_TRUST, for_higher_trust
 from memoryd.domain.tokens import Measure
 from memoryd.index.analysis import analyse
 from memoryd.model.context import (

@@ -13,8 +13,8 @@ from memoryd.domain.context.gather import Gatherer, Recalled
 from memoryd.domain.context.render import Line, Shown, memory_line, message_line, person_line, text_lines
 from memoryd.domain.policy import Policy
 from memoryd.domain.ports import Ports
-from memoryd.domain.reading.presentation import present_one
-from memoryd.domain.reading.prompt import Prompt
+from memoryd.domain.retrieval.presentation import present_one
+from memoryd.domain.retrieval.prompt import Prompt
 from memoryd.domain.tokens import ESTIMATE, Measure
 from memoryd.index.analysis import analyse
 from memoryd.model import limits

@@ -13,12 +13,12 @@ from memoryd.domain.context.excerpt import excerpt, words_of_prompt
 from memoryd.domain.conversation.threads import ThreadKey, working_memory_of
 from memoryd.domain.policy import Policy
 from memoryd.domain.ports import Ports
-from memoryd.domain.reading.answers_read import Answers, near_ids, read_answers
-from memoryd.domain.reading.newer import newer_of
-from memoryd.domain.reading.places import first_places, for_higher_trust
-from memoryd.domain.reading.profile import profile_of
-from memoryd.domain.reading.prompt import Prompt
-from memoryd.domain.reading.recall import find
+from memoryd.domain.retrieval.answers_read import Answers, near_ids, read_answers
+from memoryd.domain.retrieval.newer import newer_of
+from memoryd.domain.retrieval.places import first_places, for_higher_trust
+from memoryd.domain.retrieval.profile import profile_of
+from memoryd.domain.retrieval.prompt import Prompt
+from memoryd.domain.retrieval.recall import find
 from memoryd.domain.scopes import EpisodeScopes, Scopes
 from memoryd.domain.subjects import known_people, people_of
 from memoryd.entities.directory import Directory

@@ -12,7 +12,7 @@ import unicodedata
 from dataclasses import dataclass, replace
 from datetime import datetime, tzinfo
 
-from memoryd.domain.reading.presentation import said_by
+from memoryd.domain.retrieval.presentation import said_by
 from memoryd.entities.directory import Directory
 from memoryd.knowledge.grammar.names import MOST_NAME_CHARACTERS, MOST_NAME_WORDS
 from memoryd.knowledge.grammar.times import has_relative_time

@@ -7,8 +7,8 @@ from dataclasses import replace
 from datetime import datetime
 
 from memoryd.domain.ports import Ports
-from memoryd.domain.reading.prompt import Prompt
-from memoryd.domain.reading.recall import find, recall
+from memoryd.domain.retrieval.prompt import Prompt
+from memoryd.domain.retrieval.recall import find, recall
 from memoryd.domain.scopes import EpisodeScopes, Scopes
 from memoryd.model import limits
 from memoryd.model.caller import Caller

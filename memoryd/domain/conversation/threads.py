@@ -11,7 +11,7 @@ from typing import TypeVar
 from memoryd.domain.conversation.sessions import session_now
 from memoryd.domain.pipeline import Decision, answering, decide_and_commit
 from memoryd.domain.ports import Ports, thread_lock
-from memoryd.domain.reading.page_token import page_token_after, read_page_token
+from memoryd.domain.retrieval.page_token import page_token_after, read_page_token
 from memoryd.errors import InvalidArgument, LimitExceeded, ThreadNotFound, TrustTooLow
 from memoryd.model import limits
 from memoryd.model.caller import Caller

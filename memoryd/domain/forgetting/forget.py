@@ -15,7 +15,7 @@ from memoryd.domain.idempotency import IdempotentRequest, deleted_ids
 from memoryd.domain.links import released
 from memoryd.domain.pipeline import Decision, Write, answering, carry_out, decide_and_commit, no_answer
 from memoryd.domain.ports import Ports
-from memoryd.domain.reading.browse import find
+from memoryd.domain.retrieval.browse import find
 from memoryd.domain.tombstones import tombstones_for
 from memoryd.errors import NotFound, TrustTooLow
 from memoryd.model.caller import Caller

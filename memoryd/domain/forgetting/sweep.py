@@ -9,7 +9,7 @@ from memoryd.domain.batching import READ_AT_ONCE, SLICE
 from memoryd.domain.forgetting.forget import KEPT, forget_slice
 from memoryd.domain.idempotency import deleted_ids, idempotent
 from memoryd.domain.ports import Ports
-from memoryd.domain.reading.presentation import present
+from memoryd.domain.retrieval.presentation import present
 from memoryd.domain.subjects import resolve_subjects_exactly
 from memoryd.errors import Contended, InvalidArgument, TrustTooLow
 from memoryd.model import limits

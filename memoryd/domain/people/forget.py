@@ -12,7 +12,7 @@ from memoryd.domain.forgetting.said import Said, erase_said, joined, refuse_high
 from memoryd.domain.people.profiles import best_of, profile_of
 from memoryd.domain.pipeline import Decision, decide_and_commit
 from memoryd.domain.ports import Ports
-from memoryd.domain.reading.presentation import present
+from memoryd.domain.retrieval.presentation import present
 from memoryd.domain.subjects import find_entity
 from memoryd.domain.tombstones import tombstones_for
 from memoryd.entities.directory import Directory

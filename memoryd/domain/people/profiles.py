@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.domain.ports import Ports
-from memoryd.domain.reading.answers import within_bytes
-from memoryd.domain.reading.page_token import number_after, read_number
-from memoryd.domain.reading.presentation import present
+from memoryd.domain.retrieval.answers import within_bytes
+from memoryd.domain.retrieval.page_token import number_after, read_number
+from memoryd.domain.retrieval.presentation import present
 from memoryd.domain.scopes import Scopes
 from memoryd.domain.subjects import EVERY_KIND, find_entity, known_people
 from memoryd.entities.directory import Directory

@@ -16,8 +16,8 @@ from memoryd.domain.decay import REFLECTION
 from memoryd.domain.idempotency import IdempotentRequest, memory_now, statements_of
 from memoryd.domain.pipeline import Decision, Write, answering, carry_out
 from memoryd.domain.ports import Ports
-from memoryd.domain.reading.browse import find
-from memoryd.domain.reading.presentation import present_one
+from memoryd.domain.retrieval.browse import find
+from memoryd.domain.retrieval.presentation import present_one
 from memoryd.domain.writing.session import WriteSession
 from memoryd.errors import Conflict, InvalidArgument, MemorydError, TrustTooLow
 from memoryd.index.analysis import embedded_text

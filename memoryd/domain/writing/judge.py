@@ -19,7 +19,7 @@ from memoryd.domain.writing.retiring import may_retire
 from memoryd.errors import TrustTooLow
 from memoryd.knowledge.comparison.comparison import compare, speaks_of_itself
 from memoryd.knowledge.comparison.rules import Finding, Relation
-from memoryd.knowledge.reading import Reader
+from memoryd.knowledge.read_statement import Reader
 from memoryd.model import limits
 from memoryd.model.memory import Draft, Judgement, Memory, Outcome
 from memoryd.model.scope import Owner

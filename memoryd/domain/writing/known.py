@@ -16,7 +16,7 @@ from memoryd.entities.directory import Directory
 from memoryd.index.neighbours import neighbours
 from memoryd.index.scope import ScopeIndex
 from memoryd.knowledge.grammar.relations import ONE_AT_A_TIME
-from memoryd.knowledge.reading import Reader
+from memoryd.knowledge.read_statement import Reader
 from memoryd.model.change import Tombstone
 from memoryd.model.memory import NO_STATEMENTS, Memory, State
 from memoryd.model.query import STATEMENTS

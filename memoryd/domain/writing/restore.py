@@ -10,8 +10,8 @@ from typing import Any
 from memoryd.domain.idempotency import IdempotentRequest, memory_now, receipt_of
 from memoryd.domain.pipeline import Decision, Write, carry_out
 from memoryd.domain.ports import Ports
-from memoryd.domain.reading.browse import find
-from memoryd.domain.reading.presentation import present_one
+from memoryd.domain.retrieval.browse import find
+from memoryd.domain.retrieval.presentation import present_one
 from memoryd.domain.tombstones import lifted_by
 from memoryd.domain.writing.revival import come_back, not_replaced
 from memoryd.errors import NotFound, TrustTooLow

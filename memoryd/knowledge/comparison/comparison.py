@@ -26,7 +26,7 @@ from memoryd.knowledge.comparison.word_rules import (
 )
 from memoryd.knowledge.grammar.pattern import compiled
 from memoryd.knowledge.grammar.words import Words
-from memoryd.knowledge.reading import Reading
+from memoryd.knowledge.read_statement import Reading
 from memoryd.knowledge.statement.reader import MOST_CHARACTERS, Statement
 
 __all__ = ["compare", "may_stand_before", "speaks_of_itself"]

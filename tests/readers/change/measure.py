@@ -19,7 +19,7 @@ from memoryd.embedding.readers.change import ChangeReader, builtin_reader, direc
 from memoryd.embedding.readers.thresholds import CONTESTED, LEAST_NEAR
 from memoryd.knowledge.comparison.comparison import compare
 from memoryd.knowledge.comparison.rules import Relation
-from memoryd.knowledge.reading import Reader
+from memoryd.knowledge.read_statement import Reader
 from tests.readers.change.pairs import (
     Pair,
     added_pairs,

@@ -6,8 +6,8 @@ from collections.abc import Collection, Hashable, Sequence
 from dataclasses import replace
 from math import exp, log
 
-from memoryd.domain.reading.answers_read import Answers, stated_by
-from memoryd.domain.reading.search import falling
+from memoryd.domain.retrieval.answers_read import Answers, stated_by
+from memoryd.domain.retrieval.search import falling
 from memoryd.model.memory import Kind
 from memoryd.model.results import Hit, Leg, LegScore, Miss, SearchResult
 

@@ -6,9 +6,9 @@ from collections import defaultdict
 from datetime import datetime
 
 from memoryd.domain.ports import Ports
-from memoryd.domain.reading.answers import within_bytes
-from memoryd.domain.reading.browse import find
-from memoryd.domain.reading.presentation import present
+from memoryd.domain.retrieval.answers import within_bytes
+from memoryd.domain.retrieval.browse import find
+from memoryd.domain.retrieval.presentation import present
 from memoryd.model.caller import Caller
 from memoryd.model.memory import Memory
 from memoryd.model.results import History

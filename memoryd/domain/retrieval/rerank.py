@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from memoryd.domain.reading.search import Asked, Found, with_kept
+from memoryd.domain.retrieval.search import Asked, Found, with_kept
 from memoryd.embedding.base import Reranker
 from memoryd.index.analysis import embedded_text
 from memoryd.model.results import Leg, LegScore

@@ -10,10 +10,10 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from memoryd.domain.reading.duplicates import collapsed
-from memoryd.domain.reading.pairs import Candidate, in_order
-from memoryd.domain.reading.ranking import WEIGHTS, Ranked, Weights, ranked
-from memoryd.domain.reading.relevance import above_floor, scores_of
+from memoryd.domain.retrieval.duplicates import collapsed
+from memoryd.domain.retrieval.pairs import Candidate, in_order
+from memoryd.domain.retrieval.ranking import WEIGHTS, Ranked, Weights, ranked
+from memoryd.domain.retrieval.relevance import above_floor, scores_of
 from memoryd.index.question import Question
 from memoryd.index.scope import ScopeIndex
 from memoryd.model.conversation import shown_id

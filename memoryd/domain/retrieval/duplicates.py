@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from memoryd.domain.reading.pairs import Candidate
+from memoryd.domain.retrieval.pairs import Candidate
 from memoryd.index.scope import ScopeIndex
 from memoryd.index.vectors import similarities
 from memoryd.knowledge.comparison.comparison import compare

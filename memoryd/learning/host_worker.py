@@ -17,8 +17,8 @@ from typing import Any
 from memoryd.domain.idempotency import IdempotentRequest, memory_now, statements_of
 from memoryd.domain.pipeline import Decision, Write, answering, carry_out, decide_and_commit
 from memoryd.domain.ports import Ports, thread_lock
-from memoryd.domain.reading.page_token import number_after, read_number
-from memoryd.domain.reading.presentation import present_one
+from memoryd.domain.retrieval.page_token import number_after, read_number
+from memoryd.domain.retrieval.presentation import present_one
 from memoryd.errors import Conflict, InvalidArgument, LimitExceeded, MemorydError, ThreadNotFound
 from memoryd.learning.extractor import Learnt
 from memoryd.learning.writing import Judged, Offered, embedded, judged, offered, quota_locks

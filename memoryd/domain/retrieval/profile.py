@@ -14,8 +14,8 @@ from datetime import datetime
 import numpy as np
 from numpy.typing import NDArray
 
-from memoryd.domain.reading.places import first_places
-from memoryd.domain.reading.presentation import present, said_by
+from memoryd.domain.retrieval.places import first_places
+from memoryd.domain.retrieval.presentation import present, said_by
 from memoryd.domain.scopes import Scopes
 from memoryd.index.scope import ScopeIndex
 from memoryd.knowledge.profile import CATEGORIES, MOST_CHARACTERS, ONE_AT_A_TIME, Standing, Topic, topic_of_category

@@ -6,9 +6,9 @@ import hashlib
 from datetime import datetime
 
 from memoryd.domain.ports import Ports
-from memoryd.domain.reading.answers import within_bytes
-from memoryd.domain.reading.page_token import page_token_after, read_page_token
-from memoryd.domain.reading.presentation import present, present_one
+from memoryd.domain.retrieval.answers import within_bytes
+from memoryd.domain.retrieval.page_token import page_token_after, read_page_token
+from memoryd.domain.retrieval.presentation import present, present_one
 from memoryd.domain.scopes import Scopes
 from memoryd.domain.subjects import resolve_subjects
 from memoryd.errors import AmbiguousId, InvalidArgument, NotFound

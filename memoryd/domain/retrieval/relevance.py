@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from memoryd.domain.reading.ranking import Ranked
+from memoryd.domain.retrieval.ranking import Ranked
 
 __all__ = ["Curve", "above_floor", "scores_of"]
 

@@ -14,8 +14,8 @@ from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from memoryd.domain.ports import Ports
-from memoryd.domain.reading.prompt import Prompt
-from memoryd.domain.reading.question import ENGLISH_WORDS, is_english
+from memoryd.domain.retrieval.prompt import Prompt
+from memoryd.domain.retrieval.question import ENGLISH_WORDS, is_english
 from memoryd.embedding.readers.thresholds import ANSWERING
 from memoryd.index.analysis import embedded_text
 from memoryd.model.caller import Caller

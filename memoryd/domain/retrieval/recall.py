@@ -14,17 +14,17 @@ from dataclasses import replace
 from datetime import datetime
 
 from memoryd.domain.ports import Ports
-from memoryd.domain.reading import browse
-from memoryd.domain.reading.answers_read import near_ids, read_answers
-from memoryd.domain.reading.followed import following
-from memoryd.domain.reading.miss import why_not
-from memoryd.domain.reading.newer import newer_of
-from memoryd.domain.reading.presentation import present
-from memoryd.domain.reading.prompt import Prompt
-from memoryd.domain.reading.question import read_question
-from memoryd.domain.reading.rerank import MOST_READ as MOST_RERANKED
-from memoryd.domain.reading.rerank import reranked
-from memoryd.domain.reading.search import Asked, Found, search_each
+from memoryd.domain.retrieval import browse
+from memoryd.domain.retrieval.answers_read import near_ids, read_answers
+from memoryd.domain.retrieval.followed import following
+from memoryd.domain.retrieval.miss import why_not
+from memoryd.domain.retrieval.newer import newer_of
+from memoryd.domain.retrieval.presentation import present
+from memoryd.domain.retrieval.prompt import Prompt
+from memoryd.domain.retrieval.question import read_question
+from memoryd.domain.retrieval.rerank import MOST_READ as MOST_RERANKED
+from memoryd.domain.retrieval.rerank import reranked
+from memoryd.domain.retrieval.search import Asked, Found, search_each
 from memoryd.domain.scopes import Scopes
 from memoryd.domain.subjects import resolve_subjects
 from memoryd.entities.finders import find_entities

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from memoryd.domain.reading import browse
-from memoryd.domain.reading.search import Asked, Found, place_of
+from memoryd.domain.retrieval import browse
+from memoryd.domain.retrieval.search import Asked, Found, place_of
 from memoryd.domain.scopes import Scopes
 from memoryd.index.scope import ScopeIndex
 from memoryd.model.caller import Caller
