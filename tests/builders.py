@@ -98,6 +98,15 @@ async def traces_in(store, text: str) -> list[str]:
     return ["memories.content"] if any(text in str(asdict(entry)) for entry in store._state.entries.values()) else []
 
 
+def with_ports(ports, **changed):
+    """Return ports with other parts, wherever among them each stands."""
+    for name, value in changed.items():
+        group = next((one for one in ("guards", "readers", "shared") if hasattr(getattr(ports, one), name)), None)
+        more = {name: value} if group is None else {group: replace(getattr(ports, group), **{name: value})}
+        ports = replace(ports, **more)
+    return ports
+
+
 def added(memory: Memory, *superseded_ids: str) -> AddReceipt:
     return AddReceipt((StatementOutcome(Outcome.INSERTED, memory.owner, memory.id, superseded_ids),))
 
@@ -281,7 +290,7 @@ async def ports_over(store, config: Config | None = None, *, encoder=None, close
         embedder.close()
         ports.indexes.close()
         ports.episodes.close()
-        ports.preparing.shutdown()
+        ports.shared.preparing.shutdown()
         if close:
             await store.close()
 

@@ -210,7 +210,7 @@ MUTANTS = [
     ("memoryd/service/methods.py",
      "        if self.items and count_fields", "        if False and count_fields", ACCESS),
     ("memoryd/domain/pipeline.py",
-     "            ports.grants.check(grant_id, now)", "            pass", "tests/test_grants.py tests/test_trust_of_grants.py tests/test_doors.py"),
+     "            ports.guards.grants.check(grant_id, now)", "            pass", "tests/test_grants.py tests/test_trust_of_grants.py tests/test_doors.py"),
     ("memoryd/domain/idempotency.py", 'method = f"{method} {caller.grant_id}".strip()', "pass", "tests/test_grants.py tests/test_trust_of_grants.py tests/test_doors.py"),
     ("memoryd/model/grant.py", "if self.revoke_time is not None:", "if False:", ACCESS),
     ("memoryd/model/token.py", "        signature = _mac(signature, caveat.encode())\n    return signature",

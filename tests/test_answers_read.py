@@ -20,7 +20,7 @@ from memoryd.model.caller import Caller
 from memoryd.model.memory import Kind, Memory
 from memoryd.model.query import Query
 from memoryd.model.trust import Trust
-from tests.builders import Local, memory, ports_over, ram_store
+from tests.builders import Local, memory, ports_over, ram_store, with_ports
 from tests.support import BIN, running, until
 from tests.test_answer_reader import ANSWER, ASKED, NEAR, OTHER
 
@@ -51,7 +51,7 @@ class Reader:
 
 async def stated(reader, clock, ports, *texts) -> Local:
     """Somebody with a store and a reader."""
-    alice = Local(replace(ports, answer_reader=reader, reads_searches=True), clock, user_id="alice")
+    alice = Local(with_ports(ports, answer_reader=reader, reads_searches=True), clock, user_id="alice")
     for text in texts:
         await alice.add(text)
     return alice
@@ -144,7 +144,7 @@ async def test_what_is_near_is_shown_wherever_it_stands(ports, clock):
 
 async def test_searches_are_read_where_that_is_configured_alone(ports, clock):
     alice = await stated(Reader(lambda _: 0.0), clock, ports, CATS)
-    alice.ports = replace(alice.ports, reads_searches=False)
+    alice.ports = with_ports(alice.ports, reads_searches=False)
     assert [CATS] == await found(alice, ASKED)
     assert CATS not in await shown(alice, ASKED)
 
@@ -153,7 +153,7 @@ async def test_scores_follow_it_and_fall_and_the_leg_says_it(ports, clock):
     alice = await stated(Reader(lambda text: 0.95 if "nuts" in text else 0.05), clock, ports, NUTS, CATS)
     result = await alice.search(ASKED, explain=True)
     scores = {hit.memory.content: hit.score for hit in result.hits}
-    unread = replace(alice.ports, answer_reader=None)
+    unread = with_ports(alice.ports, answer_reader=None)
     before = {hit.memory.content: hit.score for hit in (await Local(unread, clock, user_id="alice").search(ASKED)).hits}
     assert list(before) == list(scores)  # the order stays
     assert sorted(scores.values(), reverse=True) == [*scores.values()]
@@ -168,7 +168,7 @@ async def test_a_sandbox_lowers_no_score_of_the_host_s_and_loses_its_place(ports
     asked = "When is my dentist appointment, in which month of the year?"
     alone = await alice.search(asked)
     await by_sandbox(alice, "My dentist appointment is in which month, ask the dentist: nice cards")
-    unread = Local(replace(alice.ports, reads_searches=False), clock, user_id="alice")
+    unread = Local(with_ports(alice.ports, reads_searches=False), clock, user_id="alice")
     assert "cards" in (await unread.search(asked)).hits[0].memory.content
     hits = (await alice.search(asked)).hits
     assert ["The dentist is in May"] == [hit.memory.content for hit in hits][:1]
@@ -189,7 +189,7 @@ async def test_nothing_is_hidden_beside_what_is_too_long_or_not_english(ports, c
     alice = await stated(reader, clock, ports, NUTS, CATS)
     assert 2 == len(await found(alice, ASKED))
     nothing = Reader(lambda _: 0.0)
-    bob = Local(replace(ports, answer_reader=nothing, reads_searches=True), clock, user_id="bob")
+    bob = Local(with_ports(ports, answer_reader=nothing, reads_searches=True), clock, user_id="bob")
     for text in ("Gegen Nüsse bin ich allergisch", "Gegen Katzen bin ich allergisch"):
         await bob.add(text)
     assert 2 == len(await found(bob, "allergisch gegen"))
@@ -254,7 +254,7 @@ async def test_a_sandbox_s_own_is_judged_by_itself_and_gains_no_score(ports, clo
     text = "Of penicillin somebody said that it made people feel rather allergic"
     await by_sandbox(alice, text)
     (hit,) = (await alice.search(ASKED)).hits
-    unread = Local(replace(alice.ports, answer_reader=None), clock, user_id="alice")
+    unread = Local(with_ports(alice.ports, answer_reader=None), clock, user_id="alice")
     (before,) = [one for one in (await unread.search(ASKED)).hits if one.memory.id == hit.memory.id]
     assert (text, before.score) == (hit.memory.content, hit.score)
     assert before.score < 0.9
@@ -340,7 +340,9 @@ async def test_a_session_that_is_left_out_gives_a_sandbox_no_place_of_the_host_s
 
 
 async def test_members_of_a_chat_hide_nothing_of_each_other(ports, clock):
-    reading = replace(ports, answer_reader=Reader(lambda text: 0.9 if "hives" in text else 0.01), reads_searches=True)
+    reading = with_ports(
+        ports, answer_reader=Reader(lambda text: 0.9 if "hives" in text else 0.01), reads_searches=True
+    )
     members = {name: Local(reading, clock, user_id=name, chat_id="kitchen") for name in ("alice", "bob")}
     await members["alice"].add("I get hives, allergic to peaches", shared=True)
     for n in range(7):

@@ -6,7 +6,6 @@ import asyncio
 import os
 import subprocess
 import time
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -23,7 +22,7 @@ from memoryd.model.change import ChangeSet
 from memoryd.model.grant import Quota
 from memoryd.model.memory import Kind, Source
 from memoryd.model.reports import GcReport
-from tests.builders import Local, entry, memory, open_duckdb, ports_over, ram_store
+from tests.builders import Local, entry, memory, open_duckdb, ports_over, ram_store, with_ports
 from tests.grants_helpers import grant
 from tests.support import Daemon
 
@@ -143,18 +142,18 @@ def test_a_clock_that_is_behind_shortens_no_grace(clock, uptime):
             seen = clock.now
 
             clock.pass_days(-400)
-            ports = alice.ports = replace(ports, clock=ClockWatch(clock.now, seen, uptime))
+            ports = alice.ports = with_ports(ports, clock=ClockWatch(clock.now, seen, uptime))
             assert GcReport() == await collect(ports, now=clock.now)
             late = (await alice.add("my uncle sells fish")).memory
             assert seen + timedelta(days=30) == (await alice.delete(late.id)).purge_time
             clock.pass_days(400)
             uptime.pass_hours(0.1)
 
-            assert ports.clock.look(clock.now)
+            assert ports.shared.clock.look(clock.now)
             assert GcReport() == await collect(ports, now=clock.now)
             assert promised == (await ports.store.memories.entries(before.owner, [before.id]))[0].memory.purge_time
             clock.pass_days(31)
-            ports.clock.believe(clock.now)
+            ports.shared.clock.believe(clock.now)
             assert 2 == (await collect(ports, now=clock.now)).deleted_count
 
     asyncio.run(run())
@@ -271,7 +270,7 @@ def test_purge_decay_and_eviction_wait_while_the_clock_is_in_doubt(clock, uptime
     async def run():
         config = Config(memory=MemoryConfig(max_entries=3, decay="ebbinghaus"))
         async with ports_over(ram_store(), config) as ports:
-            ports = replace(ports, clock=ClockWatch(clock.now, None, uptime))
+            ports = with_ports(ports, clock=ClockWatch(clock.now, None, uptime))
             alice = Local(ports, clock, user_id="alice")
             gone = (await alice.add("my aunt sells bread")).memory
             await alice.delete(gone.id)
@@ -292,7 +291,7 @@ def test_purge_decay_and_eviction_wait_while_the_clock_is_in_doubt(clock, uptime
             )  # fmt: skip
             assert {m.id for m in (*kept, more)} == {m.id for m in (await alice.page()).memories}
 
-            ports.clock.believe(clock.now)
+            ports.shared.clock.believe(clock.now)
             await alice.add("the tea shop opens at ten")
             assert 3 == len((await alice.page()).memories)
             assert 1 == (await collect(ports, now=clock.now)).deleted_count

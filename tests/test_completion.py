@@ -56,7 +56,7 @@ async def test_a_delete_of_many_whose_caller_goes_is_whole_or_not_begun(monkeypa
         await ports.indexes.get(OWNER)
         caller = asyncio.create_task(run_to_completion(delete()))
         if not after:
-            async with ports.locks.hold([OWNER]):  # it waits for its turn
+            async with ports.shared.locks.hold([OWNER]):  # it waits for its turn
                 await asyncio.sleep(0.01)
                 caller.cancel()
                 await asyncio.sleep(0.01)

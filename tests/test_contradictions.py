@@ -54,7 +54,7 @@ async def in_ram(encoder):
 
 
 def reading(ports, clock) -> Contradictions:
-    return Contradictions(ports, ports.change_reader, clock, pytest.fail)
+    return Contradictions(ports, ports.readers.change_reader, clock, pytest.fail)
 
 
 async def said(memory: Local, clock, *texts: str, **more) -> list[str]:

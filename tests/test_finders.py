@@ -18,7 +18,7 @@ from memoryd.model.caller import Caller
 from memoryd.model.entity import Form
 from memoryd.model.trust import Trust
 from memoryd.store.memories import Order
-from tests.builders import Local, open_duckdb, ports_over, ram_store
+from tests.builders import Local, open_duckdb, ports_over, ram_store, with_ports
 
 
 class Oracle:
@@ -38,7 +38,7 @@ async def test_enrichment_looks_again_once(clock):
         alice = Local(ports, clock, user_id="alice")
         made = (await alice.add("met sarah at the gym")).memory
         assert (await enrich(ports, now=clock())).skipped
-        ports = replace(ports, accurate_finders=[Oracle()])
+        ports = with_ports(ports, accurate_finders=[Oracle()])
         assert (1, 0) == _counts(await enrich(ports, now=clock(), dry_run=True))
         assert (1, 1) == _counts(await enrich(ports, now=clock()))
         assert (0, 0) == _counts(await enrich(ports, now=clock()))
@@ -107,7 +107,7 @@ async def test_a_finder_that_judges_takes_back_what_looked_like_a_person(clock):
         alice = Local(ports, clock, user_id="alice")
         made = (await alice.add("Henry is our old hoover, sarah gave it to us")).memory
         assert [("Henry", EntityType.PERSON)] == [(one.text, one.type) for one in made.mentions]
-        done = await enrich(replace(ports, accurate_finders=[Doubter()]), now=clock())
+        done = await enrich(with_ports(ports, accurate_finders=[Doubter()]), now=clock())
         assert (1, 1, 1, 0) == (*_counts(done), done.denied_count, done.remaining_count)
         seen = (await alice.get(made.id)).mentions
         assert [("Henry", EntityType.OTHER), ("Sarah", EntityType.PERSON)] == [(one.text, one.type) for one in seen]
@@ -119,7 +119,7 @@ async def test_whom_a_relation_names_stays_a_person_whatever_a_finder_says(clock
         alice = Local(ports, clock, user_id="alice")
         await alice.add("My brother's name is Henry")
         made = (await alice.add("We saw Henry and the band")).memory
-        await enrich(replace(ports, accurate_finders=[Doubter()]), now=clock())
+        await enrich(with_ports(ports, accurate_finders=[Doubter()]), now=clock())
         assert EntityType.PERSON in {one.type for one in (await alice.get(made.id)).mentions if one.text == "Henry"}
 
 
@@ -153,9 +153,9 @@ async def test_what_no_model_could_read_is_looked_at_when_it_is_there(clock):
     async with ports_over(ram_store()) as ports:
         alice = Local(ports, clock, user_id="alice")
         await alice.add("met sarah at the gym")
-        done = await enrich(replace(ports, accurate_finders=[Refusing()]), now=clock())
+        done = await enrich(with_ports(ports, accurate_finders=[Refusing()]), now=clock())
         assert "people.npz cannot be read" in done.skipped
-        assert (1, 1) == _counts(await enrich(replace(ports, accurate_finders=[Oracle()]), now=clock()))
+        assert (1, 1) == _counts(await enrich(with_ports(ports, accurate_finders=[Oracle()]), now=clock()))
 
 
 @pytest.mark.parametrize(

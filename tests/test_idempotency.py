@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import blake2b
 
@@ -12,14 +12,14 @@ from memory_client import Conflict, MessageDraft
 
 from memoryd.domain.forgetting.sweep import Match
 from memoryd.domain.payload import is_payload, payload_hash
-from memoryd.domain.ports import SeenRequests
+from memoryd.domain.shared import SeenRequests
 from memoryd.errors import LimitExceeded, RequestIdReused
 from memoryd.model.change import ChangeSet, RecordedRequest
 from memoryd.model.memory import Draft, Kind, Source
 from memoryd.model.query import Filter
 from memoryd.model.receipt import MemoriesReceipt
 from memoryd.model.scope import Owner
-from tests.builders import ALICE, NOW, Local, added, open_duckdb, ports_over, ram_store
+from tests.builders import ALICE, NOW, Local, added, open_duckdb, ports_over, ram_store, with_ports
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ async def test_a_quota_that_is_used_up_refuses_no_repetition(clock):
     async with ports_over(ram_store()) as ports:
         inside = Local(ports, clock, user_id="u", grant_id="g", stored_bytes=10)
         first = await inside.append("t", said("12345678"), request_id="r")
-        fresh = replace(ports, seen_requests=SeenRequests())
+        fresh = with_ports(ports, seen_requests=SeenRequests())
         repeated = Local(fresh, clock, user_id="u", grant_id="g", stored_bytes=10)
         assert first == await repeated.append("t", said("12345678"), request_id="r")
         with pytest.raises(LimitExceeded, match="stores 8 of 10 bytes"):

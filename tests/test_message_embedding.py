@@ -11,7 +11,7 @@ from memory_client import MessageDraft, MessageSearch, SessionState
 from memoryd.daemon.config import Config, ConversationConfig
 from memoryd.domain.conversation.embed import PAGE, MessageEmbedder
 from memoryd.domain.conversation.waking import end_idle_sessions
-from memoryd.domain.ports import EmbeddingLag
+from memoryd.domain.shared import EmbeddingLag
 from memoryd.model.change import ChangeSet
 from memoryd.model.scope import Owner
 from memoryd.model.work import CounterName
@@ -60,7 +60,7 @@ async def test_messages_are_embedded_page_after_page_and_go_on_after_a_restart(f
         embedder = MessageEmbedder(ports, clock, print)
         assert 300 - PAGE == await embedder.pending()
         assert 2 == await embedded(embedder)
-        assert 0 == await embedder.pending() == ports.lag.waiting
+        assert 0 == await embedder.pending() == ports.shared.lag.waiting
         assert (await memory.search_messages(WANTED)).hits[0].similarity > 0.5
     async with ports_over(open_duckdb(folder)) as ports:  # loaded from the store they are the same
         found = (await Local(ports, clock, user_id="alice").search_messages(WANTED)).hits[0]

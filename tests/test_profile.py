@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from memoryd.domain.policy import ContextPolicy, Policy
 from memoryd.domain.writing.add import add
 from memoryd.model.caller import Caller
 from memoryd.model.memory import Draft
 from memoryd.model.trust import Trust
-from tests.builders import Local
+from tests.builders import Local, with_ports
 
 
 async def test_the_operator_and_a_request_may_leave_a_profile_out(ram_ports, clock):
     ports = ram_ports
-    memory = Local(replace(ports, policy=Policy(context=ContextPolicy(profile=False))), clock, user_id="alice")
+    memory = Local(with_ports(ports, policy=Policy(context=ContextPolicy(profile=False))), clock, user_id="alice")
     await memory.add("I'm vegetarian")
     assert "" == (await memory.context("")).text
     assert "I'm vegetarian" in (await memory.context("", sections=["profile"])).text

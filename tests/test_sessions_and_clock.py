@@ -45,13 +45,13 @@ async def test_a_leap_of_the_clock_ends_no_session_and_what_was_said_ahead_of_it
         await memory.append("t", HELLO, session_id="s")
         clock.now += timedelta(days=400)
         uptime.seconds += 60
-        assert not ports.clock.look(clock.now)
+        assert not ports.shared.clock.look(clock.now)
         assert 0 == await end_idle_sessions(ports, no_fault, now=clock.now)
         assert "s" == (await memory.append("t", HELLO)).session_id  # nor does what is said then
         await memory.append("ahead", HELLO, session_id="x")
         clock.now -= timedelta(days=400, minutes=-29)
         uptime.seconds += 28 * 60
-        ports.clock.look(clock.now)
+        ports.shared.clock.look(clock.now)
         assert 2 == await end_idle_sessions(ports, no_fault, now=clock.now)  # both were heard of at no known time
         clock.now += timedelta(minutes=1)
         uptime.seconds += 60
@@ -72,7 +72,7 @@ async def test_a_clock_that_was_set_back_ends_nothing(clock):
         memory = Local(ports, clock, user_id="alice")
         await memory.append("t", HELLO, session_id="s")
         clock.now -= timedelta(days=9000)  # as a machine wakes without a battery
-        ports.clock.look(clock.now)
+        ports.shared.clock.look(clock.now)
         assert 0 == await end_idle_sessions(ports, no_fault, now=clock.now)
         assert "s" == (await memory.append("t", HELLO)).session_id
 

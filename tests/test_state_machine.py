@@ -199,7 +199,10 @@ class Life(RuleBasedStateMachine):
             links = {*memory.contested_with, *memory.supersedes, memory.superseded_by, *evidence} - {""}
             assert links <= memories.keys()
         assert {
-            memory_id for ports in self.ports.values() for noted in ports.recalls._noted.values() for memory_id in noted
+            memory_id
+            for ports in self.ports.values()
+            for noted in ports.shared.recalls._noted.values()
+            for memory_id in noted
         } <= memories.keys()
 
     def teardown(self):

@@ -31,7 +31,7 @@ from memoryd.model.receipt import MemoriesReceipt, MemoryRef
 from memoryd.model.scope import Owner
 from memoryd.model.trust import Trust
 from memoryd.store.recent import RecentChanges
-from tests.builders import ALICE, BOB, NOW, HashEncoder, Local, entry, open_duckdb, ports_over, ram_store
+from tests.builders import ALICE, BOB, NOW, HashEncoder, Local, entry, open_duckdb, ports_over, ram_store, with_ports
 from tests.grants_helpers import grant
 from tests.shared_store import StoreView
 
@@ -133,7 +133,7 @@ async def test_an_index_that_has_missed_more_than_is_kept_is_loaded_again(clock)
 
 async def test_notes_of_requests_in_a_chat_hold_up_nothing_that_is_decided_of_the_user(store, clock):
     async with daemons(store, clock, count=1) as (alice,):
-        alice.ports = replace(alice.ports, secrets=Counted())
+        alice.ports = with_ports(alice.ports, secrets=Counted())
         done = asyncio.Event()
         in_chat = alice.acting_for(user_id="alice", chat_id="team")
 
@@ -149,7 +149,7 @@ async def test_notes_of_requests_in_a_chat_hold_up_nothing_that_is_decided_of_th
         await alice.add_batch([Draft(content=f"personal number{n} apart") for n in range(60)])
         done.set()
         assert await sharing > 1
-        assert 60 == alice.ports.secrets.texts["personal"]  # each was prepared once
+        assert 60 == alice.ports.guards.secrets.texts["personal"]  # each was prepared once
 
 
 class Counted:
@@ -165,7 +165,7 @@ class Counted:
 
 async def test_what_is_decided_again_is_not_prepared_again(clock):
     async with daemons(ram_store(), clock, count=1) as (alice,):
-        alice.ports = replace(alice.ports, secrets=Counted())
+        alice.ports = with_ports(alice.ports, secrets=Counted())
         commit, tries = alice.ports.store.commits.write, []
 
         async def late(*changes):
@@ -176,7 +176,7 @@ async def test_what_is_decided_again_is_not_prepared_again(clock):
 
         alice.ports.store.commits.write = late
         await alice.add_batch([Draft(content=f"word number{n} apart") for n in range(5)], request_id="r1")
-        assert (4, 5) == (len(tries), alice.ports.secrets.texts["word"])
+        assert (4, 5) == (len(tries), alice.ports.guards.secrets.texts["word"])
 
 
 async def test_one_delete_of_many_sent_to_all_at_once_gets_one_answer(store, clock):
@@ -210,7 +210,7 @@ async def test_what_another_adds_with_lower_trust_goes_first_here_too(clock):
         await one.add("of the host, number5")
         assert "of a sandbox" not in await contents(other)
         index = one.ports.indexes.ready(OWNER)
-        queue = one.ports.victims[index]
+        queue = one.ports.shared.victims[index]
         assert len(queue) == len(set(queue))
 
 

@@ -66,7 +66,7 @@ class JobTable:
 
     def _of_contradictions(self) -> Iterator[Job]:
         """Yield the job of the model that reads two statements together, if there is one."""
-        if self._ports.change_reader is not None:
+        if self._ports.readers.change_reader is not None:
             meaning = "read what is new beside what is near it, and contest what it changes"
             yield Job(CONTRADICTION_JOB, meaning, self.contradictions)
 

@@ -70,7 +70,7 @@ class Job:
 
 async def look_at_clock(ports: Ports, now: datetime, noted: datetime | None = None) -> None:
     """Write the time down now and then, if it is believed: the next start compares the clock with it."""
-    believed = ports.clock is not None and ports.clock.look(now)
+    believed = ports.shared.clock is not None and ports.shared.clock.look(now)
     if believed and (noted is None or abs(now - noted) >= CLOCK_NOTED):
         await ports.store.commits.write(ChangeSet(marks={CLOCK_SEEN: now}))
 

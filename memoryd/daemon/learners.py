@@ -90,7 +90,7 @@ class Learners:
         )
         self.contradictions = Contradictions(
             ports,
-            ports.change_reader,
+            ports.readers.change_reader,
             clock,
             lambda fault: log.warning("contradictions_not_read", fault=fault),
             is_busy=lambda: self.rules.is_reading,

@@ -237,7 +237,7 @@ class _Daemon:
         await self._stop.wait()
         notify(self._env, "STOPPING=1")
         log.info("stopping", grace_s=self._config.daemon.shutdown_grace_s)
-        ports.stopping.set()  # calls that wait for something to happen end
+        ports.shared.stopping.set()  # calls that wait for something to happen end
         await asyncio.gather(doors.jobs.stop(), self._stop_doors(doors))
         for task in self._tasks:
             task.cancel()
@@ -292,8 +292,10 @@ class _Daemon:
             warnings.append(f"the audit log cannot be written: {audit.fault}")
         if ports.indexes.faults:
             warnings.append(f"{ports.indexes.faults} indexes were dropped after a fault and rebuilt; see the log")
-        if ports.faults.count:
-            warnings.append(f"{ports.faults.count} faults in reading texts, all of which went on without; see the log")
+        if ports.shared.faults.count:
+            warnings.append(
+                f"{ports.shared.faults.count} faults in reading texts, all of which went on without; see the log"
+            )
         uptime, lag = Duration(), Duration()
         uptime.FromTimedelta(timedelta(seconds=time.monotonic() - self._began))
         lag.FromTimedelta(timedelta(seconds=self._lag.largest_s()))
@@ -358,7 +360,7 @@ async def _self_check(ports: Ports) -> None:
 
 
 async def _flush(ports: Ports) -> None:
-    recalls = ports.recalls.take()
+    recalls = ports.shared.recalls.take()
     try:
         await write_recalls(recalls, ports)
     except Exception as error:  # noqa: BLE001  counts of recalls may be lost, a search may not fail for them

@@ -21,8 +21,9 @@ from memoryd.daemon.readers import load_every_finder, make_answer_reader, make_c
 from memoryd.domain.clock import ClockWatch
 from memoryd.domain.faults import Faults
 from memoryd.domain.policy import ContextPolicy, ConversationPolicy, Policy
-from memoryd.domain.ports import GrantCheck, LastThreads, NoGrants, Ports
+from memoryd.domain.ports import GrantCheck, Guards, NoGrants, Ports, Readers
 from memoryd.domain.rules import Rules
+from memoryd.domain.shared import LastThreads, SharedState
 from memoryd.domain.tokens import Measure, no_tokenizer
 from memoryd.embedding.base import (
     Embedder,
@@ -224,28 +225,29 @@ async def make_ports(
         indexes=indexes,
         episodes=episodes,
         embedder=embedder,
-        reranker=await asyncio.to_thread(make_reranker, config),
-        answer_reader=await asyncio.to_thread(make_answer_reader, config),
-        reads_searches=config.search.read_answers,
-        change_reader=await asyncio.to_thread(make_change_reader, config),
         new_id=new_id,
         secret=info.secret,
         policy=replace(policy_of(config), agents={name: policy_of(config.of_agent(name)) for name in config.agents}),
-        grants=grants or NoGrants(),
-        finders=fast,
-        accurate_finders=accurate,
-        secrets=detector,
-        is_token=detector.is_token,
-        masker=detector.masker,
-        tokenizer=no_tokenizer if tokenizers is None else _tokenizer_of(tokenizers),
-        clock=clock,
-        last_threads=last_threads,
-        faults=Faults(lambda step, error, place: log.error("statement_not_read", step=step, error=error, place=place)),
+        guards=Guards(detector, detector.is_token, detector.masker, grants or NoGrants()),
+        readers=Readers(
+            reranker=await asyncio.to_thread(make_reranker, config),
+            answer_reader=await asyncio.to_thread(make_answer_reader, config),
+            reads_searches=config.search.read_answers,
+            change_reader=await asyncio.to_thread(make_change_reader, config),
+            finders=fast,
+            accurate_finders=accurate,
+            tokenizer=no_tokenizer if tokenizers is None else _tokenizer_of(tokenizers),
+        ),
+        shared=SharedState(last_threads=last_threads, clock=clock, faults=Faults(_tell_fault)),
     )
     store.commits.memories.follow(ports.follow)
     indexes.on_fetched(ports.follow)
     indexes.on_lost(lambda: _forget_read(embedder))
     return ports
+
+
+def _tell_fault(step: str, error: str, place: str) -> None:
+    log.error("statement_not_read", step=step, error=error, place=place)
 
 
 def _tokenizer_of(directory: Path) -> Callable[[str], Measure]:

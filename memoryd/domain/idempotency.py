@@ -31,7 +31,7 @@ class IdempotentRequest:
         self._method = method
         self._request_id = request_id
         self._payload, self._first_form = payload, first_form
-        self.was_seen = bool(request_id) and ports.seen_requests.note((owner, method, request_id))
+        self.was_seen = bool(request_id) and ports.shared.seen_requests.note((owner, method, request_id))
         """Whether a call of late had this id, carried out or not."""
 
     async def earlier(self) -> RecordedRequest | None:
@@ -87,7 +87,7 @@ async def idempotent(
     if not request_id:
         yield request
         return
-    async with ports.request_locks.hold([(owner, method, request_id)]):
+    async with ports.shared.request_locks.hold([(owner, method, request_id)]):
         yield request
 
 

@@ -162,7 +162,7 @@ async def decide_and_commit(
 async def _decide_once(
     locks: Collection[Any], decide: Callable[[], Awaitable[Decision[T]]], ports: Ports, now: datetime, grant_id: str
 ) -> T:
-    async with ports.locks.hold(locks):
+    async with ports.shared.locks.hold(locks):
         raise_if_abandoned()
         based_on = {
             owner: (await ports.store.commits.memories.head(owner)).commit_seq
@@ -172,7 +172,7 @@ async def _decide_once(
         decided = await decide()
         if decided.change is not None:
             change = await _with_traits(decided.change)
-            ports.grants.check(grant_id, now)
+            ports.guards.grants.check(grant_id, now)
             with committing():
                 await ports.store.commits.write(*_based(change, based_on))
         return await decided.answer()

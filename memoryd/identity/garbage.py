@@ -31,8 +31,8 @@ async def run_gc(
 
     With `clock_is_right` the operator says that it may be believed.
     """
-    if clock_is_right and ports.clock is not None:
-        ports.clock.believe(now)
+    if clock_is_right and ports.shared.clock is not None:
+        ports.shared.clock.believe(now)
         await ports.store.commits.write(ChangeSet(marks={CLOCK_SEEN: now}))
     report = await collect(ports, now=now, dry_run=dry_run, tell=tell)
     if report.held and not dry_run:

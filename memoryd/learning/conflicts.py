@@ -87,7 +87,7 @@ async def resolve_conflict(
 ) -> tuple[Memory, Memory]:
     """Decide between two memories of one scope, and return them as they are then; see ResolveConflict."""
     said = check_text(reason, "reason", limit=MAX_REASON_BYTES).strip()
-    if said and ports.secrets([said]):
+    if said and ports.guards.secrets([said]):
         raise InvalidArgument("reason holds a credential", field="reason")
     first, second = await find(memory_id, caller, ports), await find(other_id, caller, ports)
     if first.id == second.id or first.owner != second.owner:

@@ -15,7 +15,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from memoryd.domain.pipeline import Decision, answering, decide_and_commit, no_answer
-from memoryd.domain.ports import Ports, thread_lock
+from memoryd.domain.ports import Ports
+from memoryd.domain.shared import thread_lock
 from memoryd.errors import Contended
 from memoryd.learning.extractor import Exchange, Extractor, Learnt
 from memoryd.learning.review import proposed
@@ -78,7 +79,7 @@ async def notice(ports: Ports, *, wait_s: float, now: datetime, kind: str = EXTR
         return 0
     looked = sum(one.count for one in page)
     threads = {(one.owner, one.thread_id) for one in page}
-    async with ports.locks.hold({thread_lock(*thread) for thread in threads}):
+    async with ports.shared.locks.hold({thread_lock(*thread) for thread in threads}):
         # what was erased meanwhile is no longer there, and must not be noted as if it were
         held = await ports.store.conversations.first_said(known or 0, limit=NOTICED)
         first = [one for one in held if (one.owner, one.thread_id) in threads]

@@ -16,9 +16,10 @@ from typing import Any
 
 from memoryd.domain.idempotency import IdempotentRequest, memory_now, statements_of
 from memoryd.domain.pipeline import Decision, Write, answering, carry_out, decide_and_commit
-from memoryd.domain.ports import Ports, thread_lock
+from memoryd.domain.ports import Ports
 from memoryd.domain.retrieval.page_token import number_after, read_number
 from memoryd.domain.retrieval.presentation import present_one
+from memoryd.domain.shared import thread_lock
 from memoryd.errors import Conflict, InvalidArgument, LimitExceeded, MemorydError, ThreadNotFound
 from memoryd.learning.extractor import Learnt
 from memoryd.learning.writing import Judged, Offered, embedded, judged, offered, quota_locks
@@ -85,7 +86,7 @@ async def pending_sessions(  # noqa: PLR0913  one argument for each field of the
         while page := await ports.store.conversations.pending_sessions(limit=READ_AT_ONCE, after=after):
             after = page[-1][0]
             found += [session for _, session in page if wanted(session)]
-        if found or loop.time() >= deadline or ports.stopping.is_set():
+        if found or loop.time() >= deadline or ports.shared.stopping.is_set():
             return _in_turns_of_owners(found)[:size]
         await asyncio.sleep(min(pause_s, max(0.0, deadline - loop.time())))
         pause_s = min(LONGEST_LOOK_S, 1.5 * pause_s)  # of ten thousand sessions a look takes 0.2 s

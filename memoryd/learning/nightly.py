@@ -8,7 +8,8 @@ from dataclasses import replace
 from datetime import datetime
 
 from memoryd.domain.pipeline import Decision, decide_and_commit, no_answer
-from memoryd.domain.ports import Ports, thread_lock
+from memoryd.domain.ports import Ports
+from memoryd.domain.shared import thread_lock
 from memoryd.model.change import ChangeSet, ConversationChange
 from memoryd.model.conversation import Session, SessionState
 from memoryd.model.work import EXTRACTION_JOB

@@ -127,7 +127,7 @@ async def _by_model(content: str, model: LanguageModel, ports: Ports) -> str:
     except Unavailable:
         return ""
     said = " ".join(text_in_reply(reply.text, "digest").split())
-    if len(said) > MOST_OF_DIGEST or not sums_up(said, content) or ports.secrets([said]):
+    if len(said) > MOST_OF_DIGEST or not sums_up(said, content) or ports.guards.secrets([said]):
         return ""
     return f"{first}\n{said}"
 

@@ -8,8 +8,9 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from memoryd.domain.pipeline import Decision, answering, decide_and_commit
-from memoryd.domain.ports import Ports, thread_lock
+from memoryd.domain.ports import Ports
 from memoryd.domain.retrieval.presentation import present_one
+from memoryd.domain.shared import thread_lock
 from memoryd.domain.tombstones import tombstones_of
 from memoryd.domain.writing.add import texts_of
 from memoryd.errors import InvalidArgument, ProposalNotFound
@@ -49,7 +50,7 @@ async def proposed(offers: Sequence[Offered], ports: Ports, now: datetime) -> tu
             digest in known
             or len(waiting) + len(found) >= limits.MAX_PROPOSALS
             or (message.trust.is_sandbox and any(of_one[door] >= MOST_OF_ONE for door in _doors(message)))
-            or ports.secrets(texts_of(draft))
+            or ports.guards.secrets(texts_of(draft))
             or await ports.store.memories.alike(owner, now, digest=digest)
             or await ports.store.memories.tombstones(owner, [stone.digest for stone in stones])
         ):
@@ -113,7 +114,7 @@ async def approve(proposal_id: str, content: str, ports: Ports, *, now: datetime
     """Make a memory of a proposal, in other words if some are given; see ApproveProposal."""
     one = await _find(proposal_id, ports)
     said = check_text(content, "content", limit=limits.MAX_CONTENT_BYTES).strip() or one.content
-    if ports.secrets([said]):
+    if ports.guards.secrets([said]):
         raise InvalidArgument("content holds a credential", field="content")
     offers = [await _offer(one, said, ports, now)]
     vectors = await embedded(offers, ports)

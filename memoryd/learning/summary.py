@@ -94,7 +94,7 @@ async def sum_up(thread: Thread, model: LanguageModel | None, ports: Ports, *, n
         return False  # of what has left the prompts too little is of higher trust than who set or cleared it
     known = replace(thread, summary="", summary_seq=0) if trust.outranks(thread.summary_trust) else thread
     text, by = await _written(known, turns, model, ports)
-    if ports.secrets([text]):
+    if ports.guards.secrets([text]):
         return False
     summed_up = replace(
         thread, summary=text, summary_seq=thread.view_seq, summary_time=now, summary_trust=trust, summary_by=by

@@ -95,7 +95,7 @@ def _grant_of(offers: Sequence[Offered]) -> str:
 def quota_locks(offers: Sequence[Offered], ports: Ports) -> list[tuple[str, str]]:
     """Return what is held beside the owner, where the quota of a grant counts."""
     grant_id = _grant_of(offers)
-    quota = ports.grants.quota(grant_id)
+    quota = ports.guards.grants.quota(grant_id)
     return [("grant", grant_id)] if quota.stored_memories or quota.stored_bytes else []
 
 
@@ -114,7 +114,7 @@ async def judged(
     stored.
     """
     grant_id = _grant_of(offers)
-    quota = ports.grants.quota(grant_id)
+    quota = ports.guards.grants.quota(grant_id)
     counted = bool(quota.stored_memories or quota.stored_bytes)
     indexes = {owner: await ports.indexes.get(owner)}
     used = await ports.store.grants.usage(grant_id, now.date()) if counted else GrantUsage()
@@ -123,7 +123,7 @@ async def judged(
     outcomes: list[StatementOutcome] = []
     try:
         async for (draft, message), vector in in_turns(zip(offers, vectors, strict=True)):
-            if ports.secrets(texts_of(draft)):
+            if ports.guards.secrets(texts_of(draft)):
                 outcomes.append(StatementOutcome.rejected(Rejection.SECRET))
                 continue
             caller = speaker_of(message)

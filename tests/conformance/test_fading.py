@@ -172,7 +172,9 @@ async def test_a_sandbox_s_searches_keep_nothing_alive(clock):
         learnt = (await alice.add("I like jazz", source=EXTRACTED)).memory
         clock.now += timedelta(days=290)
         for trust in (Trust.SANDBOX, Trust.HOST):
-            ports.recalls.note([learnt], clock(), trusted=Caller(user_id="alice", trust=trust).trust is Trust.HOST)
-            await ports.store.memories.note_recalls(ports.recalls.take())
+            ports.shared.recalls.note(
+                [learnt], clock(), trusted=Caller(user_id="alice", trust=trust).trust is Trust.HOST
+            )
+            await ports.store.memories.note_recalls(ports.shared.recalls.take())
             faded = (await forget_faded(ports, now=clock() + timedelta(days=20), dry_run=True)).faded
             assert [learnt.id][: trust is Trust.SANDBOX] == [one.id for one in faded]

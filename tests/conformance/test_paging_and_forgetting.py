@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -23,7 +22,7 @@ from memory_client import (
 
 from memoryd.model import limits
 from memoryd.model.recalled_text import CLOSE, OPEN
-from tests.builders import backend
+from tests.builders import backend, with_ports
 from tests.conformance.behaviour_helpers import listed, texts
 
 
@@ -90,7 +89,7 @@ async def test_a_unique_prefix_of_eight_characters_is_enough(memory):
 async def test_an_ambiguous_prefix_is_named_as_such(folder, clock):
     ids = iter(["abcdefgh" + "2" * 18, "abcdefgh" + "3" * 18])
     async with backend("duckdb", folder, clock) as memory:
-        memory.ports = replace(memory.ports, new_id=lambda: next(ids))
+        memory.ports = with_ports(memory.ports, new_id=lambda: next(ids))
         await memory.add("one")
         await memory.add("two")
         for call in (memory.get, memory.delete, memory.restore):

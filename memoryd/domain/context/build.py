@@ -112,7 +112,7 @@ async def build_context(
         text, sections, skipped, count = made() if inline else await asyncio.to_thread(made)
     known = {memory.id: memory for memory in gathered.memories}
     ids = [item.id for section in sections if section.name == RELEVANT_MEMORY for item in section.items]
-    ports.recalls.note([known[one] for one in ids], now, trusted=caller.trust is Trust.HOST)
+    ports.shared.recalls.note([known[one] for one in ids], now, trusted=caller.trust is Trust.HOST)
     legs, hidden_ids = tuple(gatherer.legs), gatherer.left_out_ids
     return BuiltContext(text, tuple(sections), count, skipped, legs, gatherer.embedding_s, hidden_ids)
 
@@ -123,7 +123,7 @@ def _wanted(policy: Policy) -> Sequence[str]:
 
 
 async def _measure(tokenizer: str, ports: Ports) -> Measure:
-    return await asyncio.to_thread(ports.tokenizer, tokenizer) if tokenizer else ESTIMATE
+    return await asyncio.to_thread(ports.readers.tokenizer, tokenizer) if tokenizer else ESTIMATE
 
 
 def _learnt(memory: Memory) -> Learnt:

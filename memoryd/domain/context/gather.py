@@ -241,11 +241,11 @@ class Gatherer:
         if self._names is None:
             places = [(o, await people_of(o, self._caller, self._scopes)) for o in self._caller.visibility.owners]
             named: set[tuple[Owner, str]] = set()
-            with self._ports.faults.spared("reading names"):
+            with self._ports.shared.faults.spared("reading names"):
                 text = self._embedded.text
                 parts = [text[:MOST_READ], *([text[max(MOST_READ, len(text) - MOST_READ) :]] * (len(text) > MOST_READ))]
                 finders = [
-                    *self._ports.finders,
+                    *self._ports.readers.finders,
                     KnownNames([people for _, people in places], weight=self._caller.trust.weight),
                 ]
                 async for name in in_turns({one.text for part in parts for one in find_entities(part, finders)}):

@@ -25,7 +25,8 @@ from memoryd.domain.conversation.threads import (
 )
 from memoryd.domain.idempotency import IdempotentRequest, receipt_of
 from memoryd.domain.pipeline import Decision, Write, carry_out
-from memoryd.domain.ports import Ports, thread_lock
+from memoryd.domain.ports import Ports
+from memoryd.domain.shared import thread_lock
 from memoryd.errors import Conflict, InvalidArgument, LimitExceeded
 from memoryd.index.analysis import analyse, indexed_text
 from memoryd.knowledge.secrets import Given
@@ -61,7 +62,7 @@ async def append(
     if not is_enabled(caller, ports):
         return Appended(stored=False)
     appended = await carry_out(write, request_id=request_id)
-    pause_s = ports.lag.pause_s(key.owner(caller), len(drafts), ports.policy.conversation.slow_after)
+    pause_s = ports.shared.lag.pause_s(key.owner(caller), len(drafts), ports.policy.conversation.slow_after)
     if pause_s:
         await asyncio.sleep(pause_s)
     return appended
@@ -113,12 +114,14 @@ class _Append(Write[Appended]):
             return
         loop, said = asyncio.get_running_loop(), []
         whose = self.caller.grant_id or self._owner
-        async with self.ports.locks.hold([("preparing", whose)]):  # one of each caller, so that others have their turn
+        async with self.ports.shared.locks.hold(
+            [("preparing", whose)]
+        ):  # one of each caller, so that others have their turn
             for some in _parts(self._drafts):
                 raise_if_abandoned()
-                self.ports.grants.check(self.caller.grant_id, self.now)
+                self.ports.guards.grants.check(self.caller.grant_id, self.now)
                 try:
-                    said += await loop.run_in_executor(self.ports.preparing, self._prepared_all, some, is_gone)
+                    said += await loop.run_in_executor(self.ports.shared.preparing, self._prepared_all, some, is_gone)
                 except Given:
                     raise asyncio.CancelledError from None
         self._said = said
@@ -129,7 +132,7 @@ class _Append(Write[Appended]):
         return [self._prepared(draft, is_gone) for draft in drafts]
 
     def _prepared(self, draft: MessageDraft, is_gone: Callable[[], bool]) -> tuple[MessageDraft, bool, str]:
-        clean = draft.masked(self.ports.masker(draft.characters, is_gone), self.ports.is_token)
+        clean = draft.masked(self.ports.guards.masker(draft.characters, is_gone), self.ports.guards.is_token)
         probe = self._message(clean, "", 0, "", draft.create_time or self.now, masked=False)
         return clean, clean != draft, " ".join(analyse(indexed_text(probe.create_time, probe.voice, (), probe.words)))
 
@@ -187,8 +190,8 @@ class _Append(Write[Appended]):
         talk = ConversationChange(self._owner, messages=tuple(messages), threads=(changed,), sessions=sessions)
 
         async def answer() -> Appended:
-            self.ports.lag.add(self._owner, len(messages))
-            self.ports.last_threads.put(changed, session)
+            self.ports.shared.lag.add(self._owner, len(messages))
+            self.ports.shared.last_threads.put(changed, session)
             before = "" if thread.session_id in {"", session_id} else thread.session_id
             return Appended(True, told, session_id, changed.message_count, changed.turn_count, before)
 
@@ -196,7 +199,7 @@ class _Append(Write[Appended]):
 
     async def _thread(self) -> tuple[Thread, Session | None]:
         """Return the thread as it is now, or a new one, and its open session."""
-        known = self.ports.last_threads.take(self._owner, self._key.thread_id)
+        known = self.ports.shared.last_threads.take(self._owner, self._key.thread_id)
         if known is not None:
             return known
         store = self.ports.store

@@ -75,7 +75,7 @@ class MessageEmbedder:
 
     async def serve(self) -> None:
         """Embed what is appended, until it is cancelled; nothing where there is no model."""
-        lag = self._ports.lag
+        lag = self._ports.shared.lag
         if not self._ports.embedder.fingerprint:
             lag.is_held = True
             return
@@ -91,11 +91,11 @@ class MessageEmbedder:
 
     async def _next(self) -> bool:
         went_on = await self.step()
-        self.fault, self._ports.lag.is_held = self._long_fault, False
+        self.fault, self._ports.shared.lag.is_held = self._long_fault, False
         return went_on or await self._long_if_due()
 
     def _note_fault(self, fault: str) -> None:
-        self.fault, self._ports.lag.is_held = fault, True
+        self.fault, self._ports.shared.lag.is_held = fault, True
         self._tell(fault)
 
     async def _long_if_due(self) -> bool:
@@ -116,12 +116,12 @@ class MessageEmbedder:
     async def step(self) -> bool:
         """Embed and write the next messages; False if there are none."""
         ports = self._ports
-        ports.lag.appended.clear()
+        ports.shared.lag.appended.clear()
         counters = await ports.store.work.counters()
         known = counters.get(self._name)
         after = known or 0
         page = await ports.store.conversations.numbered(after, limit=PAGE)
-        ports.lag.waiting = (await ports.store.conversations.totals(after))[1] if page else 0
+        ports.shared.lag.waiting = (await ports.store.conversations.totals(after))[1] if page else 0
         if not page:
             return False
         if known is None:  # vectors of another model go before the first of this one
@@ -135,8 +135,8 @@ class MessageEmbedder:
             await ports.store.commits.write(*self._changes(messages, embedded, after), moved)
         except Contended:  # another daemon has made these vectors meanwhile
             return True
-        ports.lag.done((message.owner for message in messages), max(0, ports.lag.waiting - len(page)))
-        ports.lag.rate = 0.5 * ports.lag.rate + 0.5 * len(page) / max(1e-3, time.perf_counter() - began)
+        ports.shared.lag.done((message.owner for message in messages), max(0, ports.shared.lag.waiting - len(page)))
+        ports.shared.lag.rate = 0.5 * ports.shared.lag.rate + 0.5 * len(page) / max(1e-3, time.perf_counter() - began)
         return True
 
     def _begun(self, counters: Collection[CounterName]) -> ChangeSet:
@@ -195,7 +195,7 @@ class MessageEmbedder:
         texts = [text[:MOST_CHARACTERS], *await asyncio.to_thread(later_windows, text)]
         made: list[Embedded] = []
         for n in range(0, len(texts), WINDOWS_A_PART):
-            while self._ports.lag.appended.is_set() and await self.step():
+            while self._ports.shared.lag.appended.is_set() and await self.step():
                 pass
             part = await self._or_none(texts[n : n + WINDOWS_A_PART], message.owner)
             if part is None:

@@ -8,7 +8,8 @@ from datetime import datetime
 from memoryd.domain.conversation.threads import ThreadKey, known_thread
 from memoryd.domain.forgetting.sweep import Match, forget_matching
 from memoryd.domain.pipeline import Decision, answering, decide_and_commit
-from memoryd.domain.ports import Ports, thread_lock
+from memoryd.domain.ports import Ports
+from memoryd.domain.shared import thread_lock
 from memoryd.errors import TrustTooLow
 from memoryd.model import limits
 from memoryd.model.caller import Caller

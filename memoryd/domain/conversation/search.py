@@ -53,7 +53,7 @@ async def search_with_messages(query: Query, caller: Caller, ports: Ports, *, no
     legs = dict.fromkeys((*memories.unavailable_legs, *episodes.unavailable_legs))
     counted = {hit.memory.id for hit in memories.hits}
     recalled = [hit.memory for hit in hits if hit.memory.id in counted]
-    ports.recalls.note(recalled, now, trusted=caller.trust is Trust.HOST)
+    ports.shared.recalls.note(recalled, now, trusted=caller.trust is Trust.HOST)
     return SearchResult(tuple(hits), tuple(legs), memories.miss, memories.embedding_s)
 
 

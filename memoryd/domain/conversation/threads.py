@@ -10,8 +10,9 @@ from typing import TypeVar
 
 from memoryd.domain.conversation.sessions import session_now
 from memoryd.domain.pipeline import Decision, answering, decide_and_commit
-from memoryd.domain.ports import Ports, thread_lock
+from memoryd.domain.ports import Ports
 from memoryd.domain.retrieval.page_token import page_token_after, read_page_token
+from memoryd.domain.shared import thread_lock
 from memoryd.errors import InvalidArgument, LimitExceeded, ThreadNotFound, TrustTooLow
 from memoryd.model import limits
 from memoryd.model.caller import Caller
@@ -194,7 +195,7 @@ async def change_thread(
 
     async def decide() -> Decision[T]:
         known = await known_thread(key, owner, ports)
-        ports.last_threads.take(owner, key.thread_id)  # it is another one from here on
+        ports.shared.last_threads.take(owner, key.thread_id)  # it is another one from here on
         changed, sessions, answer = await change(known)
         if changed is known:
             return Decision(None, answering(answer))
@@ -281,12 +282,12 @@ def _refuse_lower_trust(caller: Caller, known: Trust | None, what: str) -> None:
 def refuse_secret_names(named: Mapping[str, str], ports: Ports) -> None:
     """Raise InvalidArgument where a key or an id is a credential: it is not masked, as it is what names things."""
     for field, name in named.items():
-        if ports.is_token(name):
+        if ports.guards.is_token(name):
             raise InvalidArgument(f"{field} holds a credential; name it otherwise", field=field)
 
 
 def _refuse_secrets(text: str, field: str, ports: Ports) -> None:
-    if text and ports.secrets([text]):
+    if text and ports.guards.secrets([text]):
         raise InvalidArgument(f"{field} holds a credential; leave it out", field=field)
 
 

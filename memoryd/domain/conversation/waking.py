@@ -18,7 +18,8 @@ from memoryd.domain.conversation.threads import (
     thread_as_it_is,
 )
 from memoryd.domain.pipeline import Decision, answering, decide_and_commit, no_answer
-from memoryd.domain.ports import Ports, thread_lock
+from memoryd.domain.ports import Ports
+from memoryd.domain.shared import thread_lock
 from memoryd.errors import MemorydError, ThreadNotFound, TrustTooLow
 from memoryd.model.caller import Caller
 from memoryd.model.change import ChangeSet, ConversationChange
@@ -47,7 +48,7 @@ async def start_session(
 
     async def decide() -> Decision[StartedSession]:
         thread = await thread_as_it_is(key, owner, ports, now, caller.trust)
-        ports.last_threads.take(owner, key.thread_id)  # it is another one from here on
+        ports.shared.last_threads.take(owner, key.thread_id)  # it is another one from here on
         if not is_enabled(caller, ports):
             return Decision(None, answering(StartedSession(opened(asked or ports.new_id(), thread, now))))
         current = (
@@ -146,7 +147,7 @@ async def _end_if_idle(seen: Thread, ports: Ports, now: datetime) -> bool:
         thread = await ports.store.conversations.thread(seen.owner, seen.id)
         if thread is None or not thread.session_id or not is_idle(thread, ports, now):
             return Decision(None, no_answer)
-        ports.last_threads.take(thread.owner, thread.id)
+        ports.shared.last_threads.take(thread.owner, thread.id)
         current = await ports.store.conversations.session(thread.owner, thread.id, thread.session_id)
         sessions = () if current is None else (ended(current, thread, now, "idle"),)
         changed = replace(thread, session_id="", revision=thread.revision + 1)

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from memoryd.domain.pipeline import Decision, decide_and_commit, no_answer
-from memoryd.domain.ports import Ports, thread_lock
+from memoryd.domain.ports import Ports
+from memoryd.domain.shared import thread_lock
 from memoryd.errors import TrustTooLow
 from memoryd.knowledge.grammar.names import longest_word, stands_in
 from memoryd.model import limits
@@ -151,7 +152,7 @@ async def _erase_of_thread(
             for one_id in dict.fromkeys([*(one.session_id for one in gone), thread.session_id])
             if one_id and (one := await ports.store.conversations.session(owner, thread_id, one_id)) is not None
         ]
-        ports.last_threads.take(owner, thread_id)
+        ports.shared.last_threads.take(owner, thread_id)
         changed = _without(replace(
             thread,
             message_count=thread.message_count - len(gone),

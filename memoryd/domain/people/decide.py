@@ -56,7 +56,7 @@ def _check_new_name(name: str, ports: Ports) -> None:
             f"new_name must be a name: at most {MOST_NAME_WORDS} words and {MOST_NAME_CHARACTERS} letters, no sentence",
             field="new_name",
         )
-    if ports.secrets([name]):
+    if ports.guards.secrets([name]):
         raise InvalidArgument("new_name holds a credential, which is not stored", field="new_name")
     if fold(name) in RELATIONS:
         raise InvalidArgument(f"new_name {name!r} is a relation, not a name", field="new_name")

@@ -34,7 +34,7 @@ async def enrich(ports: Ports, *, now: datetime, dry_run: bool = False) -> Enric
 
     A finder runs in a thread; the owner is locked only while what it found is written.
     """
-    finders = [*ports.finders, *ports.accurate_finders]
+    finders = [*ports.readers.finders, *ports.readers.accurate_finders]
     if not any(finder.accurate for finder in finders):
         return Enriched(skipped="no finder beside regex is loaded; see entities.strategies.accurate", dry_run=dry_run)
     examined = linked = denied = 0
@@ -44,7 +44,7 @@ async def enrich(ports: Ports, *, now: datetime, dry_run: bool = False) -> Enric
         if dry_run:
             continue
         finds = None
-        with ports.faults.spared("reading names"):
+        with ports.shared.faults.spared("reading names"):
             try:
                 finds = await asyncio.to_thread(find_entities, memory.content, finders) if few else None
             except ModelRefused as refused:  # nothing is written: it is looked at when the model is there

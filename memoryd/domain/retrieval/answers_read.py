@@ -74,7 +74,7 @@ async def read_answers(
     nor what stands beside a statement whose id is in `near`, nor the rest of what others may have crowded out: those
     are read `for_scores` alone.
     """
-    reader, groups = ports.answer_reader, _by_whom(found)
+    reader, groups = ports.readers.answer_reader, _by_whom(found)
     near = {*near, *(_crowded(groups) if len(found) >= limit else ())}
     groups = _as_many([group for group in groups if for_scores or not _has_near(group, near)])
     if reader is None or not groups or not await _is_judged(prompt):
@@ -84,10 +84,10 @@ async def read_answers(
         return Answers(is_whole=False)
     read = [one for group in groups for one in group[:OF_EACH]]
     pairs = [(prompt.text, embedded_text(one.source.speaker, one.content)) for one in read]
-    with ports.faults.spared("reading answers"), contextlib.suppress(TimeoutError):
+    with ports.shared.faults.spared("reading answers"), contextlib.suppress(TimeoutError):
         async with asyncio.timeout(PATIENCE_S):
             # of each sandbox one call is read at a time, so that nobody else waits behind many of its own
-            turn = contextlib.nullcontext() if is_host else ports.locks.hold([("reading answers", caller.turn)])
+            turn = contextlib.nullcontext() if is_host else ports.shared.locks.hold([("reading answers", caller.turn)])
             async with turn:
                 values = await reader.read(pairs, urgent=is_host)
         known = {one.id: value for one, value in zip(read, values, strict=True) if value is not None}

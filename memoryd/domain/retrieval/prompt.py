@@ -24,7 +24,7 @@ class Prompt:
     def __init__(self, text: str, caller: Caller, ports: Ports) -> None:
         self.text = text
         sentences: tuple[str, ...] = (text,)
-        with ports.faults.spared("reading the query"):
+        with ports.shared.faults.spared("reading the query"):
             sentences = asked_sentences(text)
         self.asks = bool(sentences)
         """Whether any of it is more than courtesy."""

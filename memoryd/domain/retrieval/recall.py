@@ -73,16 +73,16 @@ async def recall(query: Query, caller: Caller, ports: Ports, *, now: datetime) -
     """Return the memories that answer a query, best first, each counted as recalled; see SearchMemories."""
     with Prompt(query.text, caller, ports) as asked:
         found = await find(query, asked, caller, Scopes(ports), now=now)
-        if ports.reads_searches and query.min_score is None and ports.policy.of(caller.agent_id).floor:
+        if ports.readers.reads_searches and query.min_score is None and ports.policy.of(caller.agent_id).floor:
             statements = [hit.memory for hit in found.hits]
             near, limit = near_ids(found.hits), query.limit
             answers = await read_answers(asked, statements, near, caller, ports, limit=limit, for_scores=True)
-            found = following(found, answers, explain=query.explain, is_reranked=ports.reranker is not None)
+            found = following(found, answers, explain=query.explain, is_reranked=ports.readers.reranker is not None)
     named = await _named_by_id(query, caller, ports, now)
     if named is not None:
         others = [hit for hit in found.hits if hit.memory.id != named.id]
         found = replace(found, hits=(Hit(named, 1.0), *others)[: query.limit])
-    ports.recalls.note([hit.memory for hit in found.hits], now, trusted=caller.trust is Trust.HOST)
+    ports.shared.recalls.note([hit.memory for hit in found.hits], now, trusted=caller.trust is Trust.HOST)
     return found
 
 
@@ -154,7 +154,7 @@ def _missing_legs(embedded: Sequence[Embedded | None], indexes: Sequence[ScopeIn
 
 def _telling(sentence: str, ports: Ports) -> list[str]:
     """Return the terms of a sentence that tell instances of one shape apart."""
-    with ports.faults.spared("reading the query"):
+    with ports.shared.faults.spared("reading the query"):
         return analyse_query(" ".join(telling_words(sentence)))
     return []
 
@@ -164,13 +164,13 @@ async def _ordered(
 ) -> list[Found]:
     """Return the hits among what is in memory, in the order of the model that reads them with the query, if any."""
     ports = scopes.ports
-    depth = query.limit if ports.reranker is None else max(query.limit, MOST_RERANKED)
+    depth = query.limit if ports.readers.reranker is None else max(query.limit, MOST_RERANKED)
     deep = [replace(one, limit=depth) for one in asked]
     found = await scopes.of.run(indexes, lambda: search_each(indexes, deep, explain=query.explain))
-    if ports.reranker is None:
+    if ports.readers.reranker is None:
         return found
-    with ports.faults.spared("reranking"):
-        return await reranked(query.text, found, ports.reranker, deep[0], query.limit, explain=query.explain)
+    with ports.shared.faults.spared("reranking"):
+        return await reranked(query.text, found, ports.readers.reranker, deep[0], query.limit, explain=query.explain)
     missing.append(Leg.RERANK)
     return found[: query.limit]
 
@@ -179,7 +179,7 @@ def _turn(caller: Caller, indexes: list[ScopeIndex], ports: Ports) -> contextlib
     """Let each sandbox make one large search at a time, so that the search pool is never full of those of one."""
     if caller.trust is Trust.HOST or not ports.indexes.are_large(indexes):
         return contextlib.nullcontext()
-    return ports.locks.hold([("large search", caller.turn)])
+    return ports.shared.locks.hold([("large search", caller.turn)])
 
 
 def _by_policy(query: Query, caller: Caller, ports: Ports, now: datetime) -> Query:
@@ -201,7 +201,7 @@ async def _faded(query: Query, caller: Caller, scopes: Scopes) -> list[ScopeInde
     ports = scopes.ports
     for owner in scopes.seen_by(caller):
         # one at a time of all, and one of each owner in the line: the entries are many, and belong to this call alone
-        async with ports.locks.hold([(_PAST, owner)]), ports.locks.hold([(_PAST, _ANYBODY)]):
+        async with ports.shared.locks.hold([(_PAST, owner)]), ports.shared.locks.hold([(_PAST, _ANYBODY)]):
             faded = await ports.store.memories.scan(
                 MemorySelector(owner=owner, faded_at=as_of),
                 limit=MOST_FADED,
@@ -231,9 +231,11 @@ def _as_was(memory: Memory, as_of: datetime | None) -> Memory:
 async def _names(text: str, caller: Caller, scopes: Scopes) -> frozenset[str]:
     """Return the entities that a text names, by all of their ids, in the scopes that the caller sees."""
     named: set[str] = set()
-    with scopes.ports.faults.spared("reading names"):
+    with scopes.ports.shared.faults.spared("reading names"):
         seen = [(await scopes.people(owner)).seen_by(caller.reads_as(owner)) for owner in scopes.seen_by(caller)]
-        finds = find_entities(text[:MOST_READ], [*scopes.ports.finders, KnownNames(seen, weight=caller.trust.weight)])
+        finds = find_entities(
+            text[:MOST_READ], [*scopes.ports.readers.finders, KnownNames(seen, weight=caller.trust.weight)]
+        )
         for people in seen if finds else ():
             async for name in in_turns({find.text for find in finds}):
                 named = named.union(*map(people.members, meant_by(name, people)))

@@ -286,8 +286,8 @@ def _refuse_reserved(draft: Draft) -> None:
 def _holds_secret(draft: Draft, ports: Ports) -> bool:
     """Whether a statement holds a credential, in any text of it; a fault of the detector refuses nothing."""
     held = False
-    with ports.faults.spared("looking for credentials"):
-        held = ports.secrets(texts_of(draft))
+    with ports.shared.faults.spared("looking for credentials"):
+        held = ports.guards.secrets(texts_of(draft))
     return held  # noqa: RET504  a fault leaves it as it was
 
 

@@ -41,7 +41,7 @@ async def least_valuable(
     Protection by lower trust does not hold against higher trust. Who is chosen stays in the queue until that is
     committed (`Ports.follow`). The caller holds the lock of the owner; a large scope is compared in turns.
     """
-    queue = ports.victims.setdefault(index, [])
+    queue = ports.shared.victims.setdefault(index, [])
     victims: list[Memory] = []
     for fresh in (False, True):
         if fresh:

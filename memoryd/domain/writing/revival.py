@@ -59,7 +59,7 @@ async def _contested(
     }
     if back.kind not in NO_STATEMENTS:
         vector = entry.vector if entry.fingerprint == ports.embedder.fingerprint else None
-        with ports.faults.spared("judging"):
+        with ports.shared.faults.spared("judging"):
             neighbours = [one for one in await known.neighbours(back, vector) if one.memory.id not in gone]
             for held, why in await contested_by(back, neighbours, known.reader(back.owner), ports.policy.rules):
                 reasons.setdefault(held.id, why)

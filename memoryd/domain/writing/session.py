@@ -92,7 +92,7 @@ class WriteSession:
         people = self.known.people(owner)
         same_text = [memory for memory in same_text if is_same_subject(memory, new, people)]
         neighbours: list[Neighbour] = []
-        with ports.faults.spared("finding neighbours"):
+        with ports.shared.faults.spared("finding neighbours"):
             neighbours = await self.known.neighbours(new, vector) if draft.kind not in NO_STATEMENTS else []
         offer = Offer(draft, new, digest, corrects, said_time)
         beside = Known(of_key, same_text, neighbours)
@@ -145,11 +145,11 @@ class WriteSession:
         statement = draft.kind not in NO_STATEMENTS
         mentions: tuple[Mention, ...] = ()
         claims: tuple[Claim, ...] = ()
-        with ports.faults.spared("reading names"):
-            text, finders = (draft.content, ports.finders) if statement else ("", ())
+        with ports.shared.faults.spared("reading names"):
+            text, finders = (draft.content, ports.readers.finders) if statement else ("", ())
             people = self.known.people(owner).seen_by(new.narrator)
             mentions = mentions_of(text, draft.subjects, people, finders, ports.new_id, weight=caller.trust.weight)
-        with ports.faults.spared("reading claims"):
+        with ports.shared.faults.spared("reading claims"):
             claims = self.known.reader(owner).read(draft.content).statement.claims if statement else ()
         time = self._next_time()
         happened = time if time - self._now < AT_ONCE else self._now  # later only where the clock was wrong once
@@ -164,7 +164,7 @@ class WriteSession:
     async def _judge(self, offer: Offer, beside: Known) -> Verdict:
         """Return what becomes of a statement; of one whose words cannot be judged, what its key decides."""
         verdict: Verdict | None = None
-        with self._ports.faults.spared("judging"):
+        with self._ports.shared.faults.spared("judging"):
             reader = self.known.reader(offer.new.owner)
             verdict = await judge(offer, beside, reader, now=self._now, rules=self._ports.policy.rules)
         return verdict or unread(offer, beside, now=self._now)
