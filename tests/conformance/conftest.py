@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from memoryd.daemon.config import Config, MemoryConfig
-from tests.builders import backend, open_duckdb, ram_store
+from tests.builders import backend
+from tests.conformance.engines import CATEGORIES, engines
 
 
 @pytest.fixture(params=["ram", "duckdb", "wire", "two-ram", "two-duckdb"])
@@ -17,9 +18,25 @@ async def memory(request, folder, clock):
         yield client
 
 
-@pytest.fixture(params=["ram", "duckdb"])
-async def store(request, folder):
-    """An open store."""
-    opened = ram_store() if request.param == "ram" else open_duckdb(folder)
+def pytest_generate_tests(metafunc):
+    """Run what asks for an engine, or a store of it, on each that is not excused from its category."""
+    if not {"engine", "store"} & set(metafunc.fixturenames):
+        return
+    categories = {marker.args[0] for marker in metafunc.definition.iter_markers("category")}
+    assert categories <= CATEGORIES.keys()
+    held = [engine for engine in engines() if not categories & engine.excused.keys()]
+    metafunc.parametrize("engine", held, ids=[engine.name for engine in held], indirect=True)
+
+
+@pytest.fixture
+def engine(request):
+    """An engine."""
+    return request.param
+
+
+@pytest.fixture
+async def store(engine, folder):
+    """An open store of it."""
+    opened = engine.open(folder)
     yield opened
     await opened.close()
