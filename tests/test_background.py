@@ -66,12 +66,12 @@ async def test_it_may_begin_with_a_pause(monkeypatch):
 )
 async def test_faults_are_told_without_content_and_pauses_grow_until_a_step_succeeds(monkeypatch, describe, expected):
     quoting = ValueError("alice said something")
-    outcomes = [quoting, quoting, Unavailable("the disk is full"), quoting, None, quoting]
+    outcomes = [quoting, quoting, Unavailable("the disk is full"), None, quoting, True, quoting]
     rests, told, (step, _) = Rests(monkeypatch, 6), [], steps(*outcomes)
     await served(
         BackgroundWorker(step=step, pause_s=30, fault_pause_s=1, longest_fault_pause_s=3, tell=told.append, **describe)
     )
-    assert [1, 2, 3, 3, 30, 1] == rests.seconds
+    assert [1, 2, 3, 30, 3, 1] == rests.seconds
     assert ["ValueError", "ValueError", expected, "ValueError", "ValueError"] == told
 
 

@@ -6,7 +6,6 @@ import asyncio
 import os
 import threading
 import time
-from dataclasses import replace
 
 import pytest
 
@@ -23,7 +22,7 @@ from memoryd.model.change import ChangeSet
 from memoryd.model.entity import EntityType, Form, Mention
 from memoryd.model.memory import Draft
 from memoryd.model.scope import Owner
-from tests.builders import ALICE, NOW, entry, memory, open_duckdb, ports_over, ram_store, visible_to
+from tests.builders import ALICE, NOW, entry, memory, open_duckdb, ports_over, ram_store, visible_to, with_ports
 
 OWNER = Owner("default", ALICE)
 CALLER = Caller(user_id="alice")
@@ -96,7 +95,7 @@ async def test_a_write_that_others_always_come_before_ends_when_its_caller_goes(
 async def test_a_grant_that_has_ended_gets_no_answer_whatever_becomes_of_the_statement(content):
     async with ports_over(ram_store()) as open_ports:
         grants = Grants(open_ports.store, [], [], time.monotonic, os.urandom, today=NOW.date())
-        ports = replace(open_ports, grants=grants)
+        ports = with_ports(open_ports, grants=grants)
         gone = Caller(user_id="alice", grant_id="g" * 26)
         with pytest.raises(Unauthenticated):
             await add(Draft(content=content), gone, ports, now=NOW)
@@ -133,7 +132,7 @@ async def test_long_labels_are_searched_for_secrets_in_a_thread_and_long_lists_a
         return False
 
     async with ports_over(ram_store()) as open_ports:
-        ports = replace(open_ports, secrets=detector)
+        ports = with_ports(open_ports, secrets=detector)
         labels = {f"k{n}": "my pin code is not " * 10 for n in range(30)}
         short, labelled = Draft(content="x"), Draft(content="x", metadata=labels)
         await add(short, CALLER, ports, now=NOW)

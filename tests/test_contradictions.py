@@ -165,13 +165,13 @@ async def test_the_audit_tells_what_was_contested_and_for_whom(in_ram, clock):
 async def test_a_statement_that_is_deleted_while_it_is_read_stays_so(in_ram, clock):
     memory, reader = Local(in_ram, clock, user_id="alice"), reading(in_ram, clock)
     old, new = await said(memory, clock, OLD, NEW)
-    scores = in_ram.change_reader.read
+    scores = in_ram.readers.change_reader.read
 
     async def slowly(pairs):
         await memory.delete(old)
         return await scores(pairs)
 
-    in_ram.change_reader.read = slowly
+    in_ram.readers.change_reader.read = slowly
     counts = await reader.step()
     assert (1, 0) == (counts["pairs"], counts["contested"])
     assert () == (await memory.get(new)).contested_with
@@ -180,16 +180,16 @@ async def test_a_statement_that_is_deleted_while_it_is_read_stays_so(in_ram, clo
 async def test_a_text_that_cannot_be_read_keeps_no_other_from_it(in_ram, clock):
     told: list[str] = []
     memory = Local(in_ram, clock, user_id="alice")
-    reader = Contradictions(in_ram, in_ram.change_reader, clock, told.append)
+    reader = Contradictions(in_ram, in_ram.readers.change_reader, clock, told.append)
     await said(memory, clock, "The bees are in the garden", "The bees in the garden are bad", OLD, NEW)
-    scores = in_ram.change_reader.read
+    scores = in_ram.readers.change_reader.read
 
     async def breaking(pairs):
         if any("bad" in newer for _, newer in pairs):
             raise ValueError("bad")
         return await scores(pairs)
 
-    in_ram.change_reader.read = breaking
+    in_ram.readers.change_reader.read = breaking
     counts = await reader.step()
     assert (4, 1, 1) == (counts["statements"], counts["failed"], counts["contested"])
     assert {"ValueError"} == {*told}
@@ -198,17 +198,17 @@ async def test_a_text_that_cannot_be_read_keeps_no_other_from_it(in_ram, clock):
 
 async def test_a_model_that_fails_for_a_while_loses_no_statement(in_ram, clock):
     memory = Local(in_ram, clock, user_id="alice")
-    reader = Contradictions(in_ram, in_ram.change_reader, clock, lambda _: None)
+    reader = Contradictions(in_ram, in_ram.readers.change_reader, clock, lambda _: None)
     await said(memory, clock, OLD, NEW)
-    scores = in_ram.change_reader.read
+    scores = in_ram.readers.change_reader.read
 
     async def failing(pairs):
         raise MemoryError
 
-    in_ram.change_reader.read = failing
+    in_ram.readers.change_reader.read = failing
     with pytest.raises(MemoryError):
         await reader.step()
-    in_ram.change_reader.read = scores
+    in_ram.readers.change_reader.read = scores
     assert 1 == (await reader.step())["contested"]
 
 
@@ -259,7 +259,7 @@ async def test_owners_take_turns_and_who_stores_too_fast_is_not_read_to_the_end(
 async def test_it_gives_way_while_messages_are_read_and_a_job_does_not(in_ram, clock):
     busy = [True]
     memory = Local(in_ram, clock, user_id="alice")
-    reader = Contradictions(in_ram, in_ram.change_reader, clock, pytest.fail, is_busy=lambda: busy[0])
+    reader = Contradictions(in_ram, in_ram.readers.change_reader, clock, pytest.fail, is_busy=lambda: busy[0])
     old, new = await said(memory, clock, OLD, NEW)
     assert {} == await reader.step()
     assert await reader.read_until() is None  # it is not done

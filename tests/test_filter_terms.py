@@ -80,3 +80,26 @@ async def test_terms_of_a_later_version_are_refused(folder):
         con.execute("UPDATE meta SET value = '7' WHERE name = 'filter_terms'")
     with pytest.raises(StoreRefused, match="filter terms of version 7; this memoryd knows up to 1"):
         open_database(path, memory_limit_bytes=MEMORY_LIMIT)
+
+
+async def test_after_a_crash_while_terms_are_written_all_are_written_again(folder):
+    store = open_duckdb(folder)
+    await store.commits.write(ChangeSet(inserts=tuple(entry(memory(f"s{n}", tags=("a",))) for n in range(9))))
+    await store.close()
+    path = folder / "memory.duckdb"
+    with duckdb.connect(str(path)) as con:
+        con.execute("UPDATE memories SET facets = ''")
+        con.execute("UPDATE meta SET value = '0' WHERE name = 'filter_terms'")
+
+    def crash(done, total):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        open_database(path, memory_limit_bytes=MEMORY_LIMIT, tell=crash)
+    with duckdb.connect(str(path)) as con:
+        assert [("0",)] == con.execute("SELECT value FROM meta WHERE name = 'filter_terms'").fetchall()
+    store = open_duckdb(folder)
+    try:
+        assert 9 == len(await store.memories.page(visible_to(ALICE), Filter(tags=("a",)), now=LATER, limit=99))
+    finally:
+        await store.close()

@@ -24,7 +24,7 @@ class ReadBy:
     """A store whose snapshots are read by a function."""
 
     def __init__(self, store, read) -> None:
-        self.snapshot, self.head, self.changes = read, store.head, store.changes
+        self.snapshot, self.head, self.changes = read, store.commits.memories.head, store.commits.memories.changes
 
 
 def indexes_over(store, **more) -> ScopeIndexes:

@@ -67,7 +67,7 @@ async def test_a_large_scope_is_searched_by_words_first_and_then_by_all(folder, 
     store = await stored(folder, [entry(f"tea and {word} number {n}") for n in range(40) for word in ("rum", "mint")])
     held = Held(store)
     async with ports_over(store) as ports:
-        ports.indexes._commits = held
+        ports.indexes._feed = held
         alice = Local(ports, clock, user_id="alice")
         first = await alice.search("mint number 7")
         assert (Leg.VECTOR,) == first.unavailable_legs

@@ -124,6 +124,27 @@ async def test_a_job_runs_without_a_lease_where_the_disk_has_no_room_for_one(fol
         assert await located(ports.store, gone.memory.id) is None
 
 
+async def test_a_lease_that_could_not_be_taken_is_taken_once_there_is_room(folder, clock, monkeypatch):
+    monkeypatch.setattr(jobs, "RENEW_S", 0.01)
+    async with ports_over(open_duckdb(folder, min_free_bytes=64 << 20)) as ports:
+        writer = ports.store._writer
+        free = writer._free_bytes
+
+        async def work(progress):
+            writer._free_bytes = free
+            for _ in range(200):
+                await asyncio.sleep(0.01)
+                if "gc" in await ports.store.work.leases():
+                    return {"held": 1}
+            raise AssertionError("nobody holds the lease")
+
+        writer._free_bytes = lambda: 4 << 20
+        runner = jobs.Jobs(ports, Config(), {"gc": jobs.Job("gc", "", work)}, clock)
+        done = await runner.run("gc", trigger="call")
+        assert {"held": 1} == done.counts
+        assert {} == await ports.store.work.leases()
+
+
 async def test_a_mark_counts_only_for_what_was_seen(folder):
     for store in (ram_store(), open_duckdb(folder)):
         await store.commits.write(ChangeSet(marks={"gc": NOW}))

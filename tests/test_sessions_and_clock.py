@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -11,7 +10,7 @@ from memory_client import MessageDraft, SessionState
 from memoryd.domain.clock import ClockWatch
 from memoryd.domain.conversation.waking import end_idle_sessions
 from memoryd.errors import Unavailable
-from tests.builders import Local, open_duckdb, ports_over, ram_store
+from tests.builders import Local, open_duckdb, ports_over, ram_store, with_ports
 
 HELLO = MessageDraft(content="hello")
 
@@ -40,7 +39,7 @@ async def test_a_leap_of_the_clock_ends_no_session_and_what_was_said_ahead_of_it
     store = ram_store() if kind == "ram" else open_duckdb(folder)
     uptime = Uptime()
     async with ports_over(store) as plain:
-        ports = replace(plain, clock=ClockWatch(clock.now, clock.now, uptime))
+        ports = with_ports(plain, clock=ClockWatch(clock.now, clock.now, uptime))
         memory = Local(ports, clock, user_id="alice")
         await memory.append("t", HELLO, session_id="s")
         clock.now += timedelta(days=400)
@@ -68,7 +67,7 @@ async def test_a_leap_of_the_clock_ends_no_session_and_what_was_said_ahead_of_it
 async def test_a_clock_that_was_set_back_ends_nothing(clock):
     uptime = Uptime()
     async with ports_over(ram_store()) as plain:
-        ports = replace(plain, clock=ClockWatch(clock.now, clock.now, uptime))
+        ports = with_ports(plain, clock=ClockWatch(clock.now, clock.now, uptime))
         memory = Local(ports, clock, user_id="alice")
         await memory.append("t", HELLO, session_id="s")
         clock.now -= timedelta(days=9000)  # as a machine wakes without a battery

@@ -147,7 +147,7 @@ class Life(RuleBasedStateMachine):
         self._close("duckdb")
         self._open("duckdb", open_duckdb(self.folder))
         ram = self.ports["ram"].store  # it forgets what the other one does: which owner has come how far
-        ram._recent = RecentChanges(Head(ram._seq, ram._newest))
+        ram.commits.memories._recent = RecentChanges(Head(ram._state.seq, ram._state.newest))
 
     @rule(encoder=st.sampled_from([HashEncoder(), OtherEncoder()]), pages=st.integers(0, 4))
     def change_model(self, encoder, pages):

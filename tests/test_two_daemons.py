@@ -22,16 +22,28 @@ from memoryd.index.cache import ScopeIndexes
 from memoryd.index.scope import ScopeIndex
 from memoryd.model.caller import Caller
 from memoryd.model.change import ChangeSet, Embedding, RecordedRequest, Tombstone
-from memoryd.model.commits import Applied, Head
+from memoryd.model.commits import Applied, Head, merged
 from memoryd.model.entity import Entity
 from memoryd.model.grant import Quota
-from memoryd.model.memory import Draft, Outcome
+from memoryd.model.memory import Draft, Outcome, Source
 from memoryd.model.query import Filter
 from memoryd.model.receipt import MemoriesReceipt, MemoryRef
 from memoryd.model.scope import Owner
 from memoryd.model.trust import Trust
 from memoryd.store.recent import RecentChanges
-from tests.builders import ALICE, BOB, NOW, HashEncoder, Local, entry, open_duckdb, ports_over, ram_store, with_ports
+from tests.builders import (
+    ALICE,
+    BOB,
+    NOW,
+    HashEncoder,
+    Local,
+    entry,
+    memory,
+    open_duckdb,
+    ports_over,
+    ram_store,
+    with_ports,
+)
 from tests.grants_helpers import grant
 from tests.shared_store import StoreView
 
@@ -380,3 +392,16 @@ def test_recent_changes_are_bounded_whatever_they_are_made_of():
     recent.add(2, ChangeSet(request=request))  # which is no change of the owner's state
     assert "iiii" not in repr(recent._kept)
     assert ([1], 1) == ([recent.since(OWNER, 0).commit_seq], recent.heads.of(OWNER).commit_seq)
+
+
+def test_a_vector_of_a_message_that_is_gone_goes_to_no_other_in_its_place():
+    def vector_of(message_id, text):
+        return Embedding(OWNER, "t-1", entry(text).vector, "f", message_id=message_id)
+
+    made = entry(memory("hello", id="t-1", source=Source(message_ids=("new",))))
+    bare = replace(made, vector=None, fingerprint="")
+    right, stale = vector_of("new", "hello"), vector_of("old", "another")
+    together = merged([ChangeSet(inserts=(bare,)), ChangeSet(embeddings=(stale,))])
+    assert [None] == [one.vector for one in together.inserts]
+    together = merged([ChangeSet(embeddings=(right,)), ChangeSet(embeddings=(stale,))])
+    assert (right, stale) == together.embeddings

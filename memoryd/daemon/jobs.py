@@ -314,8 +314,12 @@ class Jobs:
         while not run.dry_run:
             await asyncio.sleep(RENEW_S)
             with contextlib.suppress(MemorydError):  # the disk may be full, or the lease has ended and is another's
-                renewed = Lease(run.job, run.id, self._clock() + LEASE)
-                await self._ports.store.commits.write(ChangeSet(leases=(renewed,)))
+                now = self._clock()
+                held = (await self._ports.store.work.leases()).get(run.job)
+                is_free = held is None or held.until <= now  # it could not be taken when the run began
+                renewed = Lease(run.job, run.id, now + LEASE)
+                before = {run.job: held} if is_free else {}
+                await self._ports.store.commits.write(ChangeSet(leases=(renewed,), leases_before=before))
 
 
 def _reason(error: Exception) -> str:

@@ -149,6 +149,8 @@ class _Daemon:
             return await opening, embedder
         except BaseException:
             embedder.close()
+            if self._audit is not None:
+                self._audit.close()
             raise
 
     def _open_audit(self) -> AuditLog | None:

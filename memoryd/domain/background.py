@@ -39,7 +39,7 @@ class BackgroundWorker:
     """Is told of each fault."""
     describe: Callable[[Exception], str] = class_of
     fault_pause_s: float = 0.0
-    """After a fault, doubled up to `longest_fault_pause_s`; 0: as long as any other pause."""
+    """After a fault, doubled up to `longest_fault_pause_s` until there was something to do; 0: as any other pause."""
     longest_fault_pause_s: float = 0.0
     wake: asyncio.Event | None = None
     """Ends a pause early, but none after a fault."""
@@ -62,8 +62,9 @@ class BackgroundWorker:
                 await asyncio.sleep(fault_pause_s or self.pause_s)
                 fault_pause_s = min(self.longest_fault_pause_s, 2 * fault_pause_s)
                 continue
-            fault_pause_s = self.fault_pause_s
-            if goes_on is not True:
+            if goes_on is True:
+                fault_pause_s = self.fault_pause_s
+            else:
                 await self._rest()
 
     async def _rest(self) -> None:

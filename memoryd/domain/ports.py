@@ -126,7 +126,8 @@ class Ports:
         queue = self.shared.victims.get(index, []) if index is not None else []
         if index is None or not queue:
             return
-        lower = [entry.memory for entry in change.inserts if Trust.HOST.outranks(entry.memory.trust)]
+        new = (entry.memory for entry in change.inserts if entry.memory.supersede_time is None)
+        lower = [memory for memory in new if Trust.HOST.outranks(memory.trust)]
         queue[:] = _queue_after(queue, lower, _ended_by(change), index)
 
     def doubt(self, now: datetime) -> str:

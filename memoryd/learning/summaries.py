@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from datetime import datetime
 
-from memoryd.domain.background import BackgroundWorker
+from memoryd.domain.background import BackgroundWorker, class_of
 from memoryd.domain.ports import Ports
 from memoryd.learning.language_model import LanguageModel
 from memoryd.learning.summary import sum_up, wants_summary
@@ -55,8 +55,9 @@ class Summaries:
     async def _look(self) -> None:
         try:
             await self.find()
-        finally:
-            await self.step()
+        except Exception as error:  # noqa: BLE001  the store may be busy now: it is looked through later
+            self._tell(class_of(error))
+        await self.step()
 
     async def find(self) -> None:
         """Note the next threads that an earlier daemon left, or that were too many to note."""

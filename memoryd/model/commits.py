@@ -69,7 +69,7 @@ def merged(changes: Sequence[ChangeSet]) -> ChangeSet:
     """Return the change sets of one owner, oldest first, that erase nothing, as one: what an index follows of them."""
     inserts: dict[str, Entry] = {}
     updates: dict[str, Entry] = {}
-    embeddings: dict[str, Embedding] = {}
+    embeddings: dict[tuple[str, str], Embedding] = {}
     entities: dict[str, Entity] = {}
     buried: dict[Tombstone, bool] = {}
     for change in changes:
@@ -81,10 +81,11 @@ def merged(changes: Sequence[ChangeSet]) -> ChangeSet:
                 inserts.pop(memory_id, None)
             (inserts if memory_id in inserts else updates)[memory_id] = _after(before, entry)
         for embedding in change.embeddings:
-            if embedding.memory_id in inserts:
-                inserts[embedding.memory_id] = embedding.given_to(inserts[embedding.memory_id])
-            else:
-                embeddings[embedding.memory_id] = embedding
+            made = inserts.get(embedding.memory_id)
+            if made is None:
+                embeddings[embedding.memory_id, embedding.message_id] = embedding
+            elif embedding.message_id in {"", *made.memory.source.message_ids}:  # else it was of another in its place
+                inserts[embedding.memory_id] = embedding.given_to(made)
         entities |= {entity.id: entity for entity in change.entities}
         buried |= dict.fromkeys(change.tombstones, True) | dict.fromkeys(change.lift, False)
     return ChangeSet(

@@ -13,7 +13,7 @@ from memoryd.model.scope import Owner
 __all__ = ["EXTRACTION_JOB", "LLM_EXTRACTION_JOB", "CounterName", "Lease", "Run", "RunState", "Work", "WorkState"]
 
 EXTRACTION_JOB = "extraction"
-LLM_EXTRACTION_JOB = "llm_extraction"  # beside it, with a cursor of its own: a model only adds
+LLM_EXTRACTION_JOB = "llm_extraction"  # beside it, with a counter of its own: a model only adds
 
 
 class CounterName(NamedTuple):

@@ -79,6 +79,16 @@ class MessageSelector:
     most_bytes: int = 0
     """From the end: at least two if there are, else no more than up to the first with which they have more bytes."""
 
+    def __post_init__(self) -> None:
+        """Refuse what no store answers."""
+        is_narrowed = self.limit or self.after or self.before or self.session_id or self.ids is not None
+        if self.places is not None and (self.owner is None or is_narrowed):
+            raise ValueError("places are of one owner, and all of them are read")
+        if self.places is None and (self.owner is None) is not (self.thread_id == ""):
+            raise ValueError("a thread is of one owner; without it, ids of all owners are asked for")
+        if self.owner is None and self.ids is None:
+            raise ValueError("neither an owner nor ids are given")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThreadSelector:

@@ -55,10 +55,10 @@ def open_store(
     )
     try:
         journal = open_journal()
+        return duckdb.DuckDBStore(opened, min_free_bytes=options.min_free_bytes, on_fatal=on_fatal, journal=journal)
     except BaseException:
         opened.close()
         raise
-    return duckdb.DuckDBStore(opened, min_free_bytes=options.min_free_bytes, on_fatal=on_fatal, journal=journal)
 
 
 def check_store(

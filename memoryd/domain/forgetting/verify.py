@@ -80,8 +80,8 @@ async def verify_forgotten(
         traces += [
             _trace(place, "the text stands there, of this memory or another") for place in await _traces(text, ports)
         ]
-    jobs = await ports.store.work.marks()
-    if jobs.get(PURGE) != jobs.get(PROVEN):
+    marks = await ports.store.work.marks()
+    if marks.get(PURGE) != marks.get(PROVEN):
         traces.append(
             Trace("database", "something was purged since the last compaction, and its bytes may lie in the file;"
                   " run: memoryd compact")

@@ -90,7 +90,7 @@ def write(
     con: duckdb.DuckDBPyConnection, changes: Sequence[ChangeSet], first_seq: int, dimensions: Sequence[int]
 ) -> UsageChanges:
     """
-    Write change sets, numbered from `first_seq` on, in the open transaction; Contended as of CommitLog.commit.
+    Write change sets, numbered from `first_seq` on, in the open transaction; Contended as of Commits.write.
 
     `dimensions` are those of the vector columns. Returns what they change of the usage of grants.
     """
@@ -98,6 +98,7 @@ def write(
     inserts = [rows.entry_row(entry, seq) for seq, change in enumerate(changes, first_seq) for entry in change.inserts]
     for _, alike in groupby(sorted(inserts, key=tuple), key=tuple):  # those with a vector have a column more
         _insert(con, "memories", list(alike))
+    write_requests(con, changes, _insert)  # before what is purged, which may be named by them
     for seq, change in enumerate(changes, first_seq):
         _count(con, change, usage)
         updates = {entry.memory.id: entry for entry in change.updates}  # of two of one memory the last counts
@@ -119,7 +120,6 @@ def write(
     write_conversations(con, talks, _insert)
     _embed(con, [(seq, one) for seq, change in enumerate(changes, first_seq) for one in change.embeddings], dimensions)
     usage.write(con)
-    write_requests(con, changes, _insert)
     return usage
 
 

@@ -11,6 +11,7 @@ from memoryd.model.scope import Owner
 from memoryd.store.commits import check_owners
 from memoryd.store.duckdb import rows
 from memoryd.store.duckdb.episodes import read_episodes
+from memoryd.store.duckdb.pieces import reading
 from memoryd.store.duckdb.readers import Readers
 from memoryd.store.duckdb.receipts import NAMES, recorded_of
 from memoryd.store.duckdb.snapshot import read_snapshot
@@ -91,10 +92,12 @@ class DuckDBCommits:
         name = rows.request_name(owner, method, request_id)
 
         def read() -> RecordedRequest | None:
-            found = self._readers.rows("SELECT answer, create_time FROM requests WHERE name = ?", [name])
+            found = self._readers.rows("SELECT 1 FROM requests WHERE name = ?", [name])
             if not found:
                 return None
-            answer, create_time = found[0]
-            return recorded_of(owner, method, request_id, answer, create_time, self._readers.rows(NAMES, [name]))
+            with reading(self._readers.cursor()):  # what is erased meanwhile is in both tables or in none
+                found = self._readers.rows("SELECT answer, create_time FROM requests WHERE name = ?", [name])
+                named = self._readers.rows(NAMES, [name])
+            return recorded_of(owner, method, request_id, *found[0], named=named) if found else None
 
         return await self._readers.read(read)

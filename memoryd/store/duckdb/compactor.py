@@ -41,7 +41,7 @@ class Compactor:
         self._compacting = False
 
     async def compact(self) -> Compaction:
-        """Rewrite the files; see MaintenanceStore.compact."""
+        """Rewrite the files; see FileBacked.compact."""
         if self._compacting:
             raise Unavailable("the database is being compacted already")
         path = self._opened.path

@@ -26,10 +26,12 @@ def refresh_filter_terms(con: duckdb.DuckDBPyConnection, tell: Tell) -> None:
     stored = int(noted[0][0]) if noted else filter_terms.VERSION  # none in a schema of before, which is not served
     if stored == filter_terms.VERSION:
         return
-    total = int(con.execute("SELECT count(*) FROM memories").fetchall()[0][0])
+    con.execute("UPDATE meta SET value = '0' WHERE name = 'filter_terms'")  # whoever comes next starts over
+    total, end = con.execute("SELECT count(*), coalesce(max(rowid), -1) + 1 FROM memories").fetchall()[0]
     select = f"SELECT {', '.join(rows.MEMORY_COLUMNS)}, NULL, NULL, NULL, facets FROM memories"
-    done, last = 0, ""
-    while page := con.execute(f"{select} WHERE id > ? ORDER BY id LIMIT {PAGE}", [last]).fetchall():
+    done = 0
+    for first in range(0, end, PAGE):  # by places in the table: in the order of ids each page would read all of it
+        page = con.execute(f"{select} WHERE rowid >= ? AND rowid < ?", [first, min(first + PAGE, end)]).fetchall()
         memories = [(rows.memory_of(row[:-1]), row[-1]) for row in page]
         changed = [
             {"id": memory.id, "facets": new} for memory, old in memories if (new := rows.facets_text(memory)) != old
@@ -37,6 +39,6 @@ def refresh_filter_terms(con: duckdb.DuckDBPyConnection, tell: Tell) -> None:
         if changed:
             columns = rows.columns_of(changed)  # noqa: F841  DuckDB finds it by its name
             con.execute("UPDATE memories SET facets = columns.facets FROM columns WHERE memories.id = columns.id")
-        done, last = done + len(page), page[-1][0]
+        done += len(page)
         tell(done, total)
     con.execute("UPDATE meta SET value = ? WHERE name = 'filter_terms'", [str(filter_terms.VERSION)])

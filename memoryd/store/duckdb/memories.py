@@ -71,8 +71,8 @@ class DuckDBMemories:
         one_id, *more = places = {memory_id: n for n, memory_id in enumerate(dict.fromkeys(ids))}
         source = f"(SELECT * FROM memories WHERE {where} AND id IN (SELECT unnest(?::VARCHAR[])))"
         values: list[Any] = [*params, list(places)]
-        if not more:  # found by the primary key
-            source, values = f"(SELECT * FROM memories WHERE id = ? AND {where})", [one_id, *params]
+        if not more:  # found by its key, which any other condition would make a scan of the table
+            source, values = "(SELECT * FROM memories WHERE id = ?)", [one_id]
         columns = self._vector_columns(vectors)
         sql = queries.select_memories(source, "m.terms", *columns)
         width = len(columns) + 1
@@ -80,7 +80,8 @@ class DuckDBMemories:
         def read() -> list[Entry]:
             found = self._readers.rows(sql, values)
             entries = [entry_of(rows.memory_of(row[:-width]), *row[-width:]) for row in found]
-            return sorted(entries, key=lambda entry: places[entry.memory.id])
+            own = [entry for entry in entries if entry.memory.owner == owner]
+            return sorted(own, key=lambda entry: places[entry.memory.id])
 
         return await self._readers.read(read)
 

@@ -121,10 +121,12 @@ def open_database(
         raise
     try:
         refresh_filter_terms(opened.connection, tell)
-    except duckdb.Error as error:
+    except BaseException as error:
         with contextlib.suppress(duckdb.Error):
             opened.close()
-        raise unreadable(path, error) from None
+        if isinstance(error, duckdb.Error):
+            raise unreadable(path, error) from None
+        raise
     return opened
 
 

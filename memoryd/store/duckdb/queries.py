@@ -1,4 +1,4 @@
-"""What is read from the tables, as SQL. Every query names its owner first."""
+"""What is read from the tables, as SQL. What serves callers names its owner first."""
 
 from __future__ import annotations
 
@@ -124,7 +124,9 @@ def selected(selector: MemorySelector) -> Clause:
 def _named(selector: MemorySelector) -> Iterator[Clause]:
     if selector.owner is not None:
         yield of_owner(selector.owner)
-    if selector.ids is not None:
+    if selector.ids is not None and len(selector.ids) == 1:
+        yield "id = ?", [*selector.ids]
+    elif selector.ids is not None:
         yield "id IN (SELECT unnest(?::VARCHAR[]))", [list(selector.ids)]
     if selector.grant_id:
         yield "grant_id = ?", [selector.grant_id]

@@ -129,6 +129,7 @@ def recorded_of(
     request_id: str,
     answer: str,
     create_time: datetime,
+    *,
     named: Sequence[Sequence[Any]],
 ) -> RecordedRequest:
     """Return the request of a row, with the rows of the ids that it names: NAMES."""

@@ -24,7 +24,7 @@ def _places_of(con: duckdb.DuckDBPyConnection, text: str) -> set[str]:
 
 
 def traces_of(cursor: duckdb.DuckDBPyConnection, database: Path, text: str) -> list[str]:
-    """Return the tables and columns in which a text stands; see MaintenanceStore.traces."""
+    """Return the tables and columns in which a text stands; see FileBacked.traces."""
     places = _places_of(cursor, text)
     for copy in remains_of(database):  # its blocks are compressed: no search of its bytes would find it
         try:

@@ -109,7 +109,7 @@ class Writer:
         self._announce_episodes.append(callback)
 
     async def commit(self, changes: Sequence[ChangeSet]) -> None:
-        """Queue change sets and wait for them; see CommitLog.commit."""
+        """Queue change sets and wait for them; see Commits.write."""
         await self._submit(changes=changes)
 
     async def run(self, function: Callable[[duckdb.DuckDBPyConnection], object]) -> None:

@@ -96,10 +96,15 @@ class RamState:
         marks, leases, counters = dict(self.marks), dict(self.leases), dict(self.counters)
         for change in changes:
             check_marks(change, marks)
-            check_leases(change, leases)
-            check_counters(change, counters)
             marks |= change.marks
+            for lease in change.freed_leases:
+                if lease.name in leases and leases[lease.name].holder == lease.holder:
+                    del leases[lease.name]
+            check_leases(change, leases)
             leases |= {lease.name: lease for lease in change.leases}
+            check_counters(change, counters)
+            for name in change.forget_counters:
+                counters.pop(name, None)
             counters |= change.counters
 
     def converse(self, change: ConversationChange, commit_seq: int) -> None:

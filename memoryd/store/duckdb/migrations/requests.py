@@ -6,6 +6,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 if TYPE_CHECKING:
     import duckdb
 
@@ -37,14 +39,28 @@ def receipts(con: duckdb.DuckDBPyConnection) -> None:
         f"thread:{name}": place
         for name, *place in con.execute("SELECT name, agent_id, user_id, chat_id, thread_id FROM threads").fetchall()
     }
+    changed: dict[str, list[str]] = {"name": [], "answer": []}
+    rows: list[list[Any]] = []
+    gone: list[str] = []
     for name, answer in held:
-        body, named = _receipt_of(answer, owners, threads)
-        if not named and any(memory_id for memory_id, _, _ in answer["outcomes"]):
-            con.execute("DELETE FROM requests WHERE name = ?", [name])  # what it is about is gone
+        try:
+            body, named = _receipt_of(answer, owners, threads)
+        except (ValueError, IndexError):  # a message was erased whose id was like another part of the answer
+            gone.append(name)
             continue
-        con.execute("UPDATE requests SET answer = ? WHERE name = ?", [json.dumps(body), name])
-        if named:
-            con.executemany("INSERT INTO request_ids VALUES (?, ?, ?, ?, ?, ?, ?, ?)", [[name, *row] for row in named])
+        if not named and any(memory_id for memory_id, _, _ in answer["outcomes"]):
+            gone.append(name)  # what it is about is gone
+            continue
+        changed["name"].append(name)
+        changed["answer"].append(json.dumps(body))
+        rows += ([name, *row] for row in named)
+    con.execute("DELETE FROM requests WHERE name IN (SELECT unnest(?::VARCHAR[]))", [gone])
+    columns = {name: np.array(values, dtype=object) for name, values in changed.items()}  # noqa: F841  DuckDB finds it
+    con.execute("UPDATE requests SET answer = columns.answer FROM columns WHERE requests.name = columns.name")
+    if rows:  # at once: a statement a row takes .7 ms
+        kinds = ("VARCHAR", "BIGINT", "BIGINT", *["VARCHAR"] * 5)
+        select = ", ".join(f"unnest(?::{kind}[])" for kind in kinds)
+        con.execute(f"INSERT INTO request_ids SELECT {select}", [list(column) for column in zip(*rows, strict=True)])
 
 
 def _receipt_of(
