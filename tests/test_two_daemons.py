@@ -9,7 +9,6 @@ from collections import Counter
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
-from random import Random
 
 import pytest
 
@@ -18,14 +17,12 @@ from memoryd.domain.pipeline import ATTEMPTS
 from memoryd.domain.writing.add import add
 from memoryd.errors import Contended, LimitExceeded, Unavailable
 from memoryd.identity.grants import Grants
-from memoryd.index.cache import ScopeIndexes
-from memoryd.index.scope import ScopeIndex
 from memoryd.model.caller import Caller
-from memoryd.model.change import ChangeSet, Embedding, RecordedRequest, Tombstone
-from memoryd.model.commits import Applied, Head, merged
+from memoryd.model.change import ChangeSet, RecordedRequest, Tombstone
+from memoryd.model.commits import Applied, Head
 from memoryd.model.entity import Entity
 from memoryd.model.grant import Quota
-from memoryd.model.memory import Draft, Outcome, Source
+from memoryd.model.memory import Draft, Outcome
 from memoryd.model.query import Filter
 from memoryd.model.receipt import MemoriesReceipt, MemoryRef
 from memoryd.model.scope import Owner
@@ -35,10 +32,8 @@ from tests.builders import (
     ALICE,
     BOB,
     NOW,
-    HashEncoder,
     Local,
     entry,
-    memory,
     open_duckdb,
     ports_over,
     ram_store,
@@ -312,44 +307,6 @@ def texts(applied):
     return [made.memory.content for made in applied.change.inserts]
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_what_was_missed_brings_an_index_as_far_as_each_commit_by_itself(seed):
-    dice, feed, known = Random(seed), ScopeIndexes._bring, {}
-    first, second = (ScopeIndex([], dimensions=32, fingerprint=HashEncoder.fingerprint) for _ in range(2))
-    recent, seen = RecentChanges(Head()), 0
-    for seq in range(1, 60):
-        made = entry(f"number {seq} of {dice.randint(1, 5)}")
-        parts = {"inserts": (made,)} if dice.random() < 0.4 or not known else {}
-        if not parts:
-            old = known[dice.choice([*known])]
-            state = dice.choice([{"delete_time": NOW}, {"delete_time": None}, {"tags": (str(seq),)}])
-            changed = replace(old, memory=replace(old.memory, **state))
-            is_back = old.memory.delete_time is not None and changed.memory.delete_time is None
-            parts = {"updates": (changed if is_back else replace(changed, vector=None),)}
-            if dice.random() < 0.3:
-                vector = entry(f"other words {seq}").vector
-                parts = {"embeddings": (Embedding(OWNER, old.memory.id, vector, HashEncoder.fingerprint),)}
-                changed = replace(old, vector=vector)
-            made = changed
-        stone = Tombstone(OWNER, bytes([dice.randint(1, 4)]))
-        parts |= dice.choice([{"tombstones": (stone,)}, {"lift": (stone,)}])
-        known[made.memory.id] = made
-        applied = recent.add(seq, ChangeSet(**parts))
-        [*feed(first, applied)]
-        if dice.random() < 0.2:
-            [*feed(second, recent.since(OWNER, seen))]
-            seen = seq
-            for memory_id in known:
-                assert first.memory(memory_id) == second.memory(memory_id), (seq, memory_id)
-                rows = [index.row_of(memory_id) for index in (first, second)]
-                vectors = [
-                    None if row is None else index.vectors.row(row)
-                    for index, row in zip((first, second), rows, strict=True)
-                ]
-                assert repr(vectors[0]) == repr(vectors[1])
-            assert (first.tombstones, first.commit_seq) == (second.tombstones, second.commit_seq)
-
-
 def test_recent_changes_are_bounded_and_never_claim_more_than_they_know():
     recent = RecentChanges(Head(10, NOW), most_bytes=8_000, most_heads=8)
     assert (Applied(10, ChangeSet(), 10), Head(10, NOW)) == (recent.since(OWNER, 10), recent.heads.of(OWNER))
@@ -392,16 +349,3 @@ def test_recent_changes_are_bounded_whatever_they_are_made_of():
     recent.add(2, ChangeSet(request=request))  # which is no change of the owner's state
     assert "iiii" not in repr(recent._kept)
     assert ([1], 1) == ([recent.since(OWNER, 0).commit_seq], recent.heads.of(OWNER).commit_seq)
-
-
-def test_a_vector_of_a_message_that_is_gone_goes_to_no_other_in_its_place():
-    def vector_of(message_id, text):
-        return Embedding(OWNER, "t-1", entry(text).vector, "f", message_id=message_id)
-
-    made = entry(memory("hello", id="t-1", source=Source(message_ids=("new",))))
-    bare = replace(made, vector=None, fingerprint="")
-    right, stale = vector_of("new", "hello"), vector_of("old", "another")
-    together = merged([ChangeSet(inserts=(bare,)), ChangeSet(embeddings=(stale,))])
-    assert [None] == [one.vector for one in together.inserts]
-    together = merged([ChangeSet(embeddings=(right,)), ChangeSet(embeddings=(stale,))])
-    assert (right, stale) == together.embeddings
