@@ -263,3 +263,12 @@ async def test_of_threads_written_together_only_that_of_another_revision_is_refu
     assert [3, 3, 4] == [
         (await store.conversations.thread(Owner("default", ALICE), name)).turn_count for name in ("t1", "t2", "t3")
     ]
+
+
+@pytest.mark.parametrize("count", [1, 20])
+async def test_of_two_updates_of_one_memory_in_a_change_the_last_counts(store, count):
+    made = [entry(f"statement {n}") for n in range(count)]
+    await put(store, *made)
+    first, last = (tuple(replace(one, memory=replace(one.memory, tags=(tag,))) for one in made) for tag in "ab")
+    await store.commits.write(ChangeSet(updates=(*first, *last)))
+    assert {("b",)} == {memory.tags for memory in await page(store)}
