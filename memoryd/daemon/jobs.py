@@ -21,7 +21,7 @@ import structlog
 
 from memoryd.daemon.config import Config
 from memoryd.daemon.schedule import due_jobs, expressions_of, first_seen, misdated, next_time
-from memoryd.domain.background import BackgroundWorker
+from memoryd.domain.background import BackgroundWorker, message_of
 from memoryd.domain.clock import CLOCK_SEEN
 from memoryd.domain.ports import Ports
 from memoryd.errors import Conflict, Contended, InvalidArgument, MemorydError, RunNotFound, Unavailable
@@ -280,7 +280,7 @@ class Jobs:
         except asyncio.CancelledError:
             state, counts = RunState.CANCELLED, dict(progress.counts)
         except Exception as fault:  # noqa: BLE001  the daemon serves all the same, and tries again later
-            state, counts, error = RunState.FAILED, dict(progress.counts), _reason(fault)
+            state, counts, error = RunState.FAILED, dict(progress.counts), message_of(fault)
         renewing.cancel()
         done = replace(
             run, state=state, end_time=self._clock(), done_count=progress.done_count,
@@ -320,8 +320,3 @@ class Jobs:
                 renewed = Lease(run.job, run.id, now + LEASE)
                 before = {run.job: held} if is_free else {}
                 await self._ports.store.commits.write(ChangeSet(leases=(renewed,), leases_before=before))
-
-
-def _reason(error: Exception) -> str:
-    """Return why a run failed, without content: the message of an error of memoryd's own, else its class."""
-    return error.message if isinstance(error, MemorydError) else type(error).__name__

@@ -207,7 +207,7 @@ class Contradictions:
         except (MemorydError, ModelRefused):  # the store, or the model, and not the statements
             raise
         except Exception as error:  # noqa: BLE001  whatever a text brings about
-            self._tell(type(error).__name__)
+            self._tell(class_of(error))
         if len(statements) == 1:
             await self._model.read([PLAIN])  # else it is the model
             return Counter(statements=1, failed=1)

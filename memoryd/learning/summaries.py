@@ -90,7 +90,7 @@ class Summaries:
                 if thread is not None:
                     made += await self._sum_up(thread)
             except Exception as error:  # noqa: BLE001  one thread keeps no other from it
-                self._tell(type(error).__name__)
+                self._tell(class_of(error))
             await asyncio.sleep(0)
         return made
 

@@ -21,7 +21,7 @@ import numpy as np
 from memoryd.domain.background import BackgroundWorker, message_of
 from memoryd.domain.ports import Ports
 from memoryd.embedding.windows import codes_of, later_windows
-from memoryd.errors import Contended, MemorydError, TextRefused, Unavailable
+from memoryd.errors import Contended, TextRefused, Unavailable
 from memoryd.index.analysis import embedded_text
 from memoryd.model.change import ChangeSet, ConversationChange, Embedding
 from memoryd.model.conversation import Message, message_key
@@ -105,7 +105,7 @@ class MessageEmbedder:
         try:
             went_on = await self.step_of_long()
         except Exception as error:  # noqa: BLE001  as above
-            self.fault = self._long_fault = str(error) if isinstance(error, MemorydError) else type(error).__name__
+            self.fault = self._long_fault = message_of(error)
             self._tell(self.fault)
             self._long_again_s = time.monotonic() + self._long_pause_s
             self._long_pause_s = min(LONGEST_PAUSE_S, 2 * self._long_pause_s)

@@ -12,9 +12,10 @@ import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 
+from memoryd.domain.background import message_of
 from memoryd.domain.pipeline import Decision, decide_and_commit, no_answer
 from memoryd.domain.ports import Ports
-from memoryd.errors import MemorydError, TextRefused
+from memoryd.errors import TextRefused
 from memoryd.index.analysis import embedded_text
 from memoryd.model.change import ChangeSet, Embedding
 from memoryd.model.embedding import Embedded
@@ -103,7 +104,7 @@ class Reembedder:
                     self._fault = ""
                     return
             except Exception as error:  # noqa: BLE001  also a fault of our own may be over at the next try
-                self._fault = str(error) if isinstance(error, MemorydError) else type(error).__name__
+                self._fault = message_of(error)
                 self._tell("reembedding_paused", self._told(max(0, self._pending - self._done - self._failed)))
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._resumed.wait(), pause_s)
