@@ -35,7 +35,7 @@ MUTANTS = [
     ("memoryd/store/duckdb/queries.py", '"agent_id = ? AND user_id = ?", [owner.agent_id, owner.scope.user_id]',
      '"agent_id = ? AND (true OR user_id = ?)", [owner.agent_id, owner.scope.user_id]', STORE),
     ("memoryd/store/duckdb/queries.py", '"agent_id = ? AND chat_id = ?"', '"agent_id <> ? AND chat_id = ?"', STORE),
-    ("memoryd/store/duckdb/queries.py", "create_time = ? AND id < ?", "create_time = ? AND id <= ?", STORE),
+    ("memoryd/store/duckdb/queries.py", "create_time = ? AND id {sign} ?", "create_time = ? AND id {sign}= ?", STORE),
     ("memoryd/store/duckdb/queries.py", "(expire_time IS NULL OR expire_time > ?)",
      "(expire_time IS NULL OR expire_time >= ?)", BEHAVIOUR),
     ("memoryd/store/duckdb/queries.py", "{column} < ?", "{column} <= ?", STORE),

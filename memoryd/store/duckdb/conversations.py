@@ -139,13 +139,14 @@ class DuckDBConversations:
         )
 
     async def messages(self, selector: MessageSelector) -> list[Message]:
-        limit = selector.limit
-        if selector.most_bytes and limit > FEW_MESSAGES:  # sizes are read before texts: the longest have a gigabyte
+        limit, most_bytes = selector.limit, selector.most_bytes
+        if most_bytes and limit > FEW_MESSAGES:  # sizes are read before texts: the longest have a gigabyte
             sizes = await self._selected("text_bytes", selector, limit, lambda row: int(row[0]))
-            limit = min(limit, max(2, 1 + how_many_fit(reversed(sizes), selector.most_bytes)))
+            limit = min(limit, max(2, 1 + how_many_fit(reversed(sizes), most_bytes)))
+            most_bytes = 0
         found = await self._selected(", ".join(MESSAGE_COLUMNS), selector, limit, message_of)
-        if selector.most_bytes:
-            fitting = how_many_fit((one.text_bytes for one in reversed(found)), selector.most_bytes)
+        if most_bytes:
+            fitting = how_many_fit((one.text_bytes for one in reversed(found)), most_bytes)
             found = found[-max(2, 1 + fitting) :]
         return found
 

@@ -167,26 +167,18 @@ def scanned(selector: MemorySelector, limit: int, after: str, order: Order) -> C
     if after and order is Order.OWNERS:
         where, params = f"{where} AND ({_OWNERS}) > (?, ?, ?, ?)", [*params, *read_owner_place(after)]
     elif after:
-        last = read_cursor(after)
-        sign = "<" if order is Order.NEWEST else ">"
-        time = naive(last.create_time)
-        where += f" AND (create_time {sign} ? OR (create_time = ? AND id {sign} ?))"
-        params = [*params, time, time, last.id]
+        where, params = past((where, params), read_cursor(after), sign="<" if order is Order.NEWEST else ">")
     most = f" LIMIT {int(limit)}" if limit else ""
     source = f"(SELECT * FROM memories WHERE {where} ORDER BY {_ORDERS[order]}{most})"
-    last_order = "create_time, id" if order is Order.IN_TURNS else _ORDERS[order]
-    outer = (
-        ", ".join(f"m.{part.strip()}" for part in last_order.split(", "))
-        if order is not Order.OWNERS
-        else ("m.agent_id, coalesce(m.user_id, ''), coalesce(m.chat_id, ''), m.id")
-    )
-    return select_memories(source) + f" ORDER BY {outer}", params
+    told = Order.OLDEST if order is Order.IN_TURNS else order
+    return f"{select_memories(source)} ORDER BY {_ORDERS[told]}", params
 
 
-def past(condition: Clause, after: Cursor | None) -> Clause:
-    """Return the condition narrowed to what comes after a cursor, newest first."""
+def past(condition: Clause, after: Cursor | None, *, sign: str = "<") -> Clause:
+    """Return the condition narrowed to what comes after a cursor: newest first, with the sign ">" oldest first."""
     where, params = condition
     if after is None:
         return condition
     time = naive(after.create_time)
-    return f"{where} AND (create_time < ? OR (create_time = ? AND id < ?))", [*params, time, time, after.id]
+    place = f"(create_time {sign} ? OR (create_time = ? AND id {sign} ?))"
+    return f"{where} AND {place}", [*params, time, time, after.id]

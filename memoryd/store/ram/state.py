@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TypeVar
@@ -93,19 +93,14 @@ class RamState:
 
     def check_work(self, changes: Sequence[ChangeSet]) -> None:
         """Raise Contended where marks, leases or counters are not as the changes say."""
-        marks, leases, counters = dict(self.marks), dict(self.leases), dict(self.counters)
+        marks, leases, counters = dict(self.marks), self.leases, self.counters
         for change in changes:
             check_marks(change, marks)
             marks |= change.marks
-            for lease in change.freed_leases:
-                if lease.name in leases and leases[lease.name].holder == lease.holder:
-                    del leases[lease.name]
-            check_leases(change, leases)
-            leases |= {lease.name: lease for lease in change.leases}
+            check_leases(change, _left_of(leases, change))
+            leases = _leases_after(leases, change)
             check_counters(change, counters)
-            for name in change.forget_counters:
-                counters.pop(name, None)
-            counters |= change.counters
+            counters = _counters_after(counters, change)
 
     def converse(self, change: ConversationChange, commit_seq: int) -> None:
         """Take in what changes of conversations."""
@@ -188,13 +183,8 @@ class RamState:
         if PURGE in marks and PURGE in self.marks:
             marks[PURGE] = max(marks[PURGE], self.marks[PURGE] + timedelta(microseconds=1))
         self.marks.update(marks)
-        for lease in change.freed_leases:
-            if lease.name in self.leases and self.leases[lease.name].holder == lease.holder:
-                del self.leases[lease.name]
-        self.leases.update({lease.name: lease for lease in change.leases})
-        for name in change.forget_counters:
-            self.counters.pop(name, None)
-        self.counters.update(change.counters)
+        self.leases = _leases_after(self.leases, change)
+        self.counters = _counters_after(self.counters, change)
 
     def _note_proposals(self, change: ChangeSet) -> None:
         talk = change.conversation
@@ -213,6 +203,21 @@ class RamState:
                 gone.add(one.id)
         for one_id in gone:
             self.proposals.pop(one_id, None)
+
+
+def _left_of(leases: Mapping[str, Lease], change: ChangeSet) -> dict[str, Lease]:
+    """Return the leases that a change does not give back: what somebody else holds stays theirs."""
+    freed = {(lease.name, lease.holder) for lease in change.freed_leases}
+    return {name: lease for name, lease in leases.items() if (name, lease.holder) not in freed}
+
+
+def _leases_after(leases: Mapping[str, Lease], change: ChangeSet) -> dict[str, Lease]:
+    return _left_of(leases, change) | {lease.name: lease for lease in change.leases}
+
+
+def _counters_after(counters: Mapping[CounterName, int], change: ChangeSet) -> dict[CounterName, int]:
+    left = {name: value for name, value in counters.items() if name not in change.forget_counters}
+    return left | dict(change.counters)
 
 
 def _gone_with(change: ChangeSet) -> Callable[[Name], bool]:
