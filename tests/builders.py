@@ -41,7 +41,7 @@ from memoryd.model.caller import Caller
 from memoryd.model.change import Entry
 from memoryd.model.context import ContextRequest
 from memoryd.model.grant import Door, Quota
-from memoryd.model.memory import Draft, Memory, Outcome, Source
+from memoryd.model.memory import Draft, Memory, Outcome, ShownMemory, Source
 from memoryd.model.query import Filter, Query
 from memoryd.model.receipt import AddReceipt, StatementOutcome
 from memoryd.model.scope import Scope, Visibility
@@ -72,6 +72,10 @@ def memory(content: str = "a statement", *, scope: Scope = ALICE, agent_id: str 
         event_time=more.pop("event_time", created),
         **more,
     )
+
+
+def shown(content: str = "a statement", *, said_by: str = "", said_time: datetime | None = None, **more) -> ShownMemory:
+    return memory(content, **more).shown(NOW, said_by=said_by, said_time=said_time)
 
 
 def entry(content: str | Memory = "a statement", **more) -> Entry:

@@ -6,6 +6,7 @@ import pickle
 from copy import copy
 from datetime import UTC, datetime
 
+import memory_client
 import pytest
 from memory_cli.output import as_json
 
@@ -14,7 +15,7 @@ from memoryd.model import limits
 from memoryd.model.conversation import Message, Role
 from memoryd.model.entity import EntityType
 from memoryd.model.grant import Door, Permission, permission_names
-from memoryd.model.memory import Draft, Kind, Memory, Outcome, Source, State
+from memoryd.model.memory import Draft, Kind, Outcome, Source, State
 from memoryd.model.results import Leg
 from memoryd.model.scope import Scope
 from memoryd.model.talk import MessageHit
@@ -34,7 +35,7 @@ from memoryd.wire.memory import (
     memory_to_pb,
     result_from_pb,
 )
-from tests.builders import entry, memory
+from tests.builders import NOW, entry, memory, shown
 
 LATER = 77  # a code that no enum has
 
@@ -92,7 +93,7 @@ def test_what_a_caller_sends_must_be_known():
 def test_a_lowered_limit_refuses_what_comes_and_nothing_that_is_there(monkeypatch):
     long = Source(speaker="s" * 100, message_ids=tuple(f"m{n}" for n in range(50)))
     stored = memory("content " * 50, source=long, subjects=("a" * 100,), tags=("t" * 60,), metadata={"k": "v" * 900})
-    row, sent = rows.entry_row(entry(stored), 1), memory_to_pb(stored)
+    row, sent = rows.entry_row(entry(stored), 1), memory_to_pb(stored.shown(NOW))
     for name in ("MAX_ID_BYTES", "MAX_SOURCE_MESSAGES", "MAX_CONTENT_BYTES", "MAX_TAG_BYTES", "MAX_SUBJECT_BYTES"):
         monkeypatch.setattr(limits, name, 10)
     read = rows.memory_of([row.get(name) for name in rows.MEMORY_COLUMNS] + [None, None, None])
@@ -103,8 +104,8 @@ def test_a_lowered_limit_refuses_what_comes_and_nothing_that_is_there(monkeypatc
 
 
 def test_a_memory_is_made_of_its_message_again():
-    made = memory("c", create_time=datetime(2026, 1, 1, tzinfo=UTC))
-    assert isinstance(made, Memory)
+    made = shown("c", create_time=datetime(2026, 1, 1, tzinfo=UTC), said_by="Ann", said_time=NOW)
+    assert isinstance(made, memory_client.Memory)
     assert made == memory_from_pb(memory_to_pb(made))
 
 

@@ -58,7 +58,8 @@ if TYPE_CHECKING:
         check_permissions,
     )
     from memoryd.model.learnt import MemoryConflict, Proposal, Resolution, SaidFact, SessionMessages, Stands
-    from memoryd.model.memory import Draft, Judgement, Kind, Memory, Outcome, Source, State
+    from memoryd.model.memory import Draft, Judgement, Kind, Outcome, Source, State
+    from memoryd.model.memory import ShownMemory as Memory
     from memoryd.model.message_draft import MessageDraft
     from memoryd.model.query import Filter
     from memoryd.model.reports import (
@@ -274,12 +275,17 @@ _PARTS = ("admin_calls", "aio", "aio_conversations", "aio_operations", "calls", 
           "operations")  # fmt: skip
 
 
+_SHOWN_AS = {"Memory": "ShownMemory"}
+"""What is called otherwise here: whoever calls gets memories as answers show them."""
+
+
 def __getattr__(name: str) -> Any:
     """Return one of the names above, or a module of the package; see PEP 562."""
     if name in __all__:
+        defined = _SHOWN_AS.get(name, name)
         for module in map(import_module, _MODULES):
-            if name in vars(module):
-                globals()[name] = vars(module)[name]
+            if defined in vars(module):
+                globals()[name] = vars(module)[defined]
                 return globals()[name]
     if name in _PARTS:
         return import_module(f"{__name__}.{name}")

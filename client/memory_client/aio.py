@@ -21,7 +21,7 @@ from memory_client.endpoint import CHANNEL_OPTIONS, Identity, check_timeout, res
 from memory_client.failures import CLOSED, NO_ANSWER, error_of
 from memory_client.late import Late
 from memoryd.errors import ConnectionLost, InvalidArgument, Unavailable
-from memoryd.model.memory import Draft, Kind, Memory, Source
+from memoryd.model.memory import Draft, Kind, ShownMemory, Source
 from memoryd.model.query import Filter
 from memoryd.model.results import (
     AddResult,
@@ -226,7 +226,7 @@ class AsyncMemoryClient(AsyncConversations, AsyncOperations):
         """Return one page of what is visible, newest first; page_size 0 means 20."""
         return await self._send(calls.page(self.identity, page_size=page_size, page_token=page_token, wanted=filter))
 
-    async def pages(self, *, page_size: int = 0, filter: Filter = _ANY) -> AsyncIterator[Memory]:
+    async def pages(self, *, page_size: int = 0, filter: Filter = _ANY) -> AsyncIterator[ShownMemory]:
         """Yield all that is visible, newest first, fetching page after page."""
         token = ""
         while True:
@@ -237,7 +237,7 @@ class AsyncMemoryClient(AsyncConversations, AsyncOperations):
             if not token:
                 return
 
-    async def get(self, memory_id: str) -> Memory:
+    async def get(self, memory_id: str) -> ShownMemory:
         """Return one memory by its id or a unique prefix of at least 8 characters."""
         return await self._send(calls.get(self.identity, memory_id))
 
@@ -248,7 +248,7 @@ class AsyncMemoryClient(AsyncConversations, AsyncOperations):
         call = calls.delete(self.identity, memory_id, allow_missing=allow_missing, purge=purge, request_id=request_id)
         return await self._send(call)
 
-    async def restore(self, memory_id: str, *, request_id: str = "") -> Memory:
+    async def restore(self, memory_id: str, *, request_id: str = "") -> ShownMemory:
         """Undo a delete, or a supersession."""
         return await self._send(calls.restore(self.identity, memory_id, request_id))
 

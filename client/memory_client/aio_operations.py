@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from memoryd.model.conversation import Session
     from memoryd.model.grant import Grant, GrantSpec, GrantStatus
     from memoryd.model.learnt import MemoryConflict, Proposal, Resolution, SaidFact, SessionMessages
-    from memoryd.model.memory import Memory
+    from memoryd.model.memory import ShownMemory
     from memoryd.model.reports import (
         Compaction,
         Decayed,
@@ -152,13 +152,13 @@ class AsyncOperations:
         """Save what messages of a session say (admin socket only)."""
         return await self._send(consolidation_calls.save_facts(session, worker, facts, request_id))
 
-    async def detect_conflicts(self, memory: Memory, *, limit: int = 0) -> list[MemoryConflict]:
+    async def detect_conflicts(self, memory: ShownMemory, *, limit: int = 0) -> list[MemoryConflict]:
         """Return the memories that may contradict one (admin socket only)."""
         return await self._send(consolidation_calls.detect_conflicts(memory, limit))
 
     async def resolve_conflict(
-        self, memory: Memory, other_id: str, resolution: Resolution, *, reason: str = ""
-    ) -> tuple[Memory, Memory]:
+        self, memory: ShownMemory, other_id: str, resolution: Resolution, *, reason: str = ""
+    ) -> tuple[ShownMemory, ShownMemory]:
         """Decide between two memories, and return both as they are then (admin socket only)."""
         return await self._send(consolidation_calls.resolve_conflict(memory, other_id, resolution, reason))
 

@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 from memory_client.endpoint import Identity
 from memoryd.errors import InvalidArgument, LimitExceeded
 from memoryd.model.context import BuiltContext, ContextRequest
-from memoryd.model.memory import Draft, Memory
+from memoryd.model.memory import Draft, ShownMemory
 from memoryd.model.query import Filter
 from memoryd.model.results import AddResult, Deleted, Page, ProfileItem, SearchResult, Stats
 from memoryd.model.validation import check_time
@@ -216,7 +216,7 @@ def page(identity: Identity, *, page_size: int, page_token: str, wanted: Filter)
     return memory_call("ListMemories", build(make, identity), pb.ListMemoriesResponse, parse)
 
 
-def get(identity: Identity, memory_id: str) -> Call[Memory]:
+def get(identity: Identity, memory_id: str) -> Call[ShownMemory]:
     """GetMemory."""
     pb = memory_service_pb2
     request = build(lambda: pb.GetMemoryRequest(id=memory_id), identity)
@@ -241,7 +241,7 @@ def delete(identity: Identity, memory_id: str, *, allow_missing: bool, purge: bo
     )
 
 
-def restore(identity: Identity, memory_id: str, request_id: str) -> Call[Memory]:
+def restore(identity: Identity, memory_id: str, request_id: str) -> Call[ShownMemory]:
     """RestoreMemory."""
     pb = memory_service_pb2
     request = build(lambda: pb.RestoreMemoryRequest(id=memory_id, request_id=request_id_of(request_id)), identity)

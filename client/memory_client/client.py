@@ -21,7 +21,7 @@ from memory_client.endpoint import CHANNEL_OPTIONS, Identity, check_timeout, res
 from memory_client.failures import CLOSED, NO_ANSWER, error_of
 from memory_client.late import Late
 from memoryd.errors import ConnectionLost, InvalidArgument, Unavailable
-from memoryd.model.memory import Draft, Kind, Memory, Source
+from memoryd.model.memory import Draft, Kind, ShownMemory, Source
 from memoryd.model.query import Filter
 from memoryd.model.results import (
     AddResult,
@@ -226,7 +226,7 @@ class MemoryClient(Conversations, Operations):
         """Return one page of what is visible, newest first; page_size 0 means 20."""
         return self._send(calls.page(self.identity, page_size=page_size, page_token=page_token, wanted=filter))
 
-    def pages(self, *, page_size: int = 0, filter: Filter = _ANY) -> Iterator[Memory]:
+    def pages(self, *, page_size: int = 0, filter: Filter = _ANY) -> Iterator[ShownMemory]:
         """Yield all that is visible, newest first, fetching page after page."""
         token = ""
         while True:
@@ -237,7 +237,7 @@ class MemoryClient(Conversations, Operations):
             if not token:
                 return
 
-    def get(self, memory_id: str) -> Memory:
+    def get(self, memory_id: str) -> ShownMemory:
         """Return one memory by its id or a unique prefix of at least 8 characters."""
         return self._send(calls.get(self.identity, memory_id))
 
@@ -248,7 +248,7 @@ class MemoryClient(Conversations, Operations):
         call = calls.delete(self.identity, memory_id, allow_missing=allow_missing, purge=purge, request_id=request_id)
         return self._send(call)
 
-    def restore(self, memory_id: str, *, request_id: str = "") -> Memory:
+    def restore(self, memory_id: str, *, request_id: str = "") -> ShownMemory:
         """Undo a delete, or a supersession."""
         return self._send(calls.restore(self.identity, memory_id, request_id))
 

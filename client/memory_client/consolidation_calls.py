@@ -9,7 +9,7 @@ from typing import Any
 from memory_client.calls import Call, build, count, request_id_of
 from memoryd.model.conversation import Session
 from memoryd.model.learnt import MemoryConflict, Proposal, Resolution, SaidFact, SessionKey, SessionMessages
-from memoryd.model.memory import Memory
+from memoryd.model.memory import ShownMemory
 from memoryd.model.results import AddResult
 from memoryd.model.scope import Scope
 from memoryd.v1 import consolidation_service_pb2 as pb
@@ -89,7 +89,7 @@ def save_facts(session: Session, worker: str, facts: Sequence[SaidFact], request
     return _call("SaveFacts", request, pb.SaveFactsResponse, lambda answer: [*map(result_from_pb, answer.results)])
 
 
-def detect_conflicts(memory: Memory, limit: int) -> Call[list[MemoryConflict]]:
+def detect_conflicts(memory: ShownMemory, limit: int) -> Call[list[MemoryConflict]]:
     """DetectConflicts."""
     request = build(
         lambda: pb.DetectConflictsRequest(
@@ -104,7 +104,9 @@ def detect_conflicts(memory: Memory, limit: int) -> Call[list[MemoryConflict]]:
     )
 
 
-def resolve_conflict(memory: Memory, other_id: str, resolution: Resolution, reason: str) -> Call[tuple[Memory, Memory]]:
+def resolve_conflict(
+    memory: ShownMemory, other_id: str, resolution: Resolution, reason: str
+) -> Call[tuple[ShownMemory, ShownMemory]]:
     """ResolveConflict."""
     request = build(
         lambda: pb.ResolveConflictRequest(

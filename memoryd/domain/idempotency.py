@@ -93,7 +93,7 @@ async def idempotent(
         yield request
 
 
-async def memory_now(ports: Ports, visible: Visibility, memory_id: str, now: datetime) -> Memory | None:
-    """Return the memory of an earlier answer as it is now; None if it was purged."""
+async def memory_now(ports: Ports, visible: Visibility, memory_id: str) -> Memory | None:
+    """Return the memory of an earlier answer as it is stored now; None if it was purged."""
     found = await ports.store.memories.find(visible, memory_id, deleted=True) if memory_id else []
-    return found[0].as_of(now) if found else None
+    return found[0] if found else None

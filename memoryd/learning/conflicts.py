@@ -9,7 +9,7 @@ from memoryd.domain.links import released, without_contested
 from memoryd.domain.pipeline import Decision, decide_and_commit
 from memoryd.domain.ports import Ports
 from memoryd.domain.retrieval.browse import find
-from memoryd.domain.retrieval.presentation import present_one
+from memoryd.domain.retrieval.presentation import present, present_one
 from memoryd.domain.writing.add import check_changeable
 from memoryd.domain.writing.judge import retired
 from memoryd.domain.writing.known import KnownStatements
@@ -21,7 +21,7 @@ from memoryd.model import limits
 from memoryd.model.caller import Caller
 from memoryd.model.change import ChangeSet, Entry
 from memoryd.model.learnt import MemoryConflict, Resolution, Stands
-from memoryd.model.memory import KEPT, Judgement, Memory
+from memoryd.model.memory import KEPT, Judgement, Memory, ShownMemory
 from memoryd.model.validation import check_count, check_text
 
 __all__ = ["detect_conflicts", "resolve_conflict"]
@@ -44,7 +44,8 @@ async def detect_conflicts(
     known = KnownStatements(ports, {owner: await ports.indexes.get(owner)}, Pending(now), now)
     entry = await ports.entry_of(memory)
     vector = None if entry is None else entry.vector
-    reader, found = known.reader(owner), []
+    reader = known.reader(owner)
+    found: list[tuple[Memory, Stands, float, str, str]] = []
     for neighbour in await known.neighbours(memory, vector):
         other = neighbour.memory
         if other.id == memory.id:
@@ -60,9 +61,10 @@ async def detect_conflicts(
         )
         stands = _stands(memory, other, finding.relation, neighbour.similarity)
         if stands is not None:
-            found.append(MemoryConflict(other, stands, neighbour.similarity, finding.rule, finding.reason))
-    found.sort(key=lambda one: (_ORDER[one.relation], -one.similarity))
-    return [replace(one, memory=await present_one(one.memory, caller, ports, now)) for one in found[:size]]
+            found.append((other, stands, neighbour.similarity, finding.rule, finding.reason))
+    found.sort(key=lambda one: (_ORDER[one[1]], -one[2]))
+    shown = await present([one[0] for one in found[:size]], caller, ports, now)
+    return [MemoryConflict(memory, *one[1:]) for memory, one in zip(shown, found, strict=False)]
 
 
 def _stands(memory: Memory, other: Memory, relation: Relation, similarity: float) -> Stands | None:
@@ -84,7 +86,7 @@ async def resolve_conflict(
     *,
     now: datetime,
     reason: str = "",
-) -> tuple[Memory, Memory]:
+) -> tuple[ShownMemory, ShownMemory]:
     """Decide between two memories of one scope, and return them as they are then; see ResolveConflict."""
     said = check_text(reason, "reason", limit=MAX_REASON_BYTES).strip()
     if said and ports.guards.secrets([said]):
@@ -93,7 +95,7 @@ async def resolve_conflict(
     if first.id == second.id or first.owner != second.owner:
         raise InvalidArgument("id and other_id must be two memories of one scope", field="other_id")
 
-    async def decide() -> Decision[tuple[Memory, Memory]]:
+    async def decide() -> Decision[tuple[ShownMemory, ShownMemory]]:
         kept, other = await find(first.id, caller, ports), await find(second.id, caller, ports)
         if resolution is Resolution.SUPERSEDE and other.superseded_by == kept.id:
             return Decision(None, lambda: _shown(kept, other, caller, ports, now))
@@ -129,5 +131,7 @@ async def resolve_conflict(
     return await decide_and_commit([first.owner], decide, ports, now=now, grant_id=caller.grant_id)
 
 
-async def _shown(kept: Memory, other: Memory, caller: Caller, ports: Ports, now: datetime) -> tuple[Memory, Memory]:
+async def _shown(
+    kept: Memory, other: Memory, caller: Caller, ports: Ports, now: datetime
+) -> tuple[ShownMemory, ShownMemory]:
     return await present_one(kept, caller, ports, now), await present_one(other, caller, ports, now)

@@ -298,7 +298,7 @@ class _SaveFacts(Write[list[AddResult]]):
         if done is not None:
             memory = done.session.memory(one.memory_id)
         else:
-            known = await memory_now(self.ports, self.caller.visibility, one.memory_id, self.now)
+            known = await memory_now(self.ports, self.caller.visibility, one.memory_id)
             if known is None:
                 return one.result()
             memory = known

@@ -9,7 +9,7 @@ from datetime import datetime
 from memoryd.errors import InvalidArgument
 from memoryd.model import limits
 from memoryd.model.grant import GrantText
-from memoryd.model.memory import Kind, Memory, Source
+from memoryd.model.memory import Kind, Memory, ShownMemory, Source
 from memoryd.model.open_enum import OpenEnum
 from memoryd.model.recalled_text import without_recalled
 from memoryd.model.scope import Owner, Scope
@@ -27,12 +27,12 @@ __all__ = [
     "Thread",
     "ToolCall",
     "WorkingMemory",
-    "as_shown",
     "message_key",
     "place_of",
     "shown_id",
     "source_label",
     "tool_label",
+    "under_own_id",
 ]
 
 _OWN = {"internal": True}  # a field that the daemon keeps for itself
@@ -104,7 +104,7 @@ def message_key(thread_id: str, seq: int) -> str:
     return f"{thread_id}\x1f{seq}"
 
 
-def as_shown(memory: Memory) -> Memory:
+def under_own_id(memory: ShownMemory) -> ShownMemory:
     """Return a message that a search has found, as memory, under the message's own id."""
     return replace(memory, id=shown_id(memory))
 
@@ -207,7 +207,7 @@ class Message(ShortRepr):
         """
         Return it as what an index holds: a memory of kind EPISODE, of a long one the first `most` characters.
 
-        Its id is its place, as ids that came with messages are unique within a thread alone; see `as_shown`.
+        Its id is its place, as ids that came with messages are unique within a thread alone; see `under_own_id`.
         """
         said = self.said
         return Memory(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from memoryd.model.conversation import Message
-from memoryd.model.memory import Kind, Memory
+from memoryd.model.memory import Kind, ShownMemory
 from memoryd.model.open_enum import OpenEnum
 from memoryd.model.scope import Owner, Scope
 from memoryd.model.trust import Trust
@@ -103,7 +103,7 @@ class Resolution(OpenEnum):
 class MemoryConflict:
     """A memory that may contradict another; fields as in `consolidation_service.proto`."""
 
-    memory: Memory
+    memory: ShownMemory
     relation: Stands
     similarity: float = 0.0
     rule: str = ""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta
 from types import MappingProxyType
+from typing import Any
 
 from memoryd.errors import InvalidArgument, LimitExceeded
 from memoryd.model import limits
@@ -40,6 +41,7 @@ __all__ = [
     "Kind",
     "Memory",
     "Outcome",
+    "ShownMemory",
     "Source",
     "State",
 ]
@@ -140,7 +142,6 @@ class Memory(ShortRepr):
     create_time: datetime
     event_time: datetime
     kind: Kind = Kind.FACT
-    state: State = State.LIVE  # as of the answer; what is stored are the times
     subjects: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     category: str = ""
@@ -179,12 +180,6 @@ class Memory(ShortRepr):
     """When every finder last looked at it."""
     author: str = field(default="", metadata=_OWN)
     """The user in whose name a memory of a chat was stored; "I" in it is this user where no speaker is named."""
-    entities: tuple[EntityRef, ...] = ()
-    """Its mentions as an answer shows them; never stored."""
-    said_by: str = ""
-    """Who says "I" in it, where that is not the asking user; never stored."""
-    said_time: datetime | None = None
-    """Its event_time, where a reader needs it to understand the statement; never stored."""
 
     @property
     def text_bytes(self) -> int:
@@ -242,10 +237,24 @@ class Memory(ShortRepr):
         """The event_time if it is another than that of the storing."""
         return self.event_time if abs(self.event_time - self.create_time) >= AT_ONCE else None
 
-    def as_of(self, now: datetime) -> Memory:
-        """Return it with the state that it has now."""
-        state = self.state_at(now)
-        return self if state is self.state else replace(self, state=state)
+    def shown(self, now: datetime, **more: Any) -> ShownMemory:
+        """Return it as an answer shows it: with the state that it has now, and more fields of ShownMemory."""
+        held = {item.name: getattr(self, item.name) for item in fields(self)}
+        return ShownMemory(**{**held, "state": self.state_at(now), **more})
+
+
+@dataclass(frozen=True, slots=True, repr=False, kw_only=True)
+class ShownMemory(Memory):
+    """A memory as an answer shows it, with what is never stored; subjects are by their present names."""
+
+    state: State
+    """As of the answer; what is stored are the times."""
+    entities: tuple[EntityRef, ...] = ()
+    """Its mentions."""
+    said_by: str = ""
+    """Who says "I" in it, where that is not the asking user."""
+    said_time: datetime | None = None
+    """Its event_time, where a reader needs it to understand the statement."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

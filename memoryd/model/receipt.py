@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from memoryd.model.memory import Memory, Outcome
+from memoryd.model.memory import Memory, Outcome, ShownMemory
 from memoryd.model.open_enum import OpenEnum
 from memoryd.model.results import AddResult
 from memoryd.model.scope import Owner
@@ -87,7 +87,7 @@ class StatementOutcome:
         """Return what became of a statement that was not taken."""
         return cls(Outcome.REJECTED, rejection=why)
 
-    def result(self, memory: Memory | None = None, contested_ids: tuple[str, ...] = ()) -> AddResult:
+    def result(self, memory: ShownMemory | None = None, contested_ids: tuple[str, ...] = ()) -> AddResult:
         """Return it as an answer, with its memory as a caller sees it."""
         return AddResult(
             outcome=self.outcome,

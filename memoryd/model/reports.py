@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from memoryd.model.conversation import Message
 from memoryd.model.entity import Profile
-from memoryd.model.memory import Memory
+from memoryd.model.memory import ShownMemory
 from memoryd.model.trust import Trust
 from memoryd.model.work import Run
 
@@ -62,7 +62,7 @@ class EntityMemories:
     """An entity and the memories that name it, newest first."""
 
     entity: Profile
-    memories: tuple[Memory, ...]
+    memories: tuple[ShownMemory, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,8 +139,8 @@ class ForgottenPerson:
     purge_time: datetime | None = None
     backups: tuple[str, ...] = ()
     dry_run: bool = False
-    memories: tuple[Memory, ...] = ()
-    mentioning_memories: tuple[Memory, ...] = ()
+    memories: tuple[ShownMemory, ...] = ()
+    mentioning_memories: tuple[ShownMemory, ...] = ()
     message_ids: tuple[str, ...] = ()
     """Messages that name the person: erased with `with_messages`, else they stay."""
     message_count: int = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from memoryd.model.memory import Kind, Memory, Outcome, State
+from memoryd.model.memory import Kind, Outcome, ShownMemory, State
 from memoryd.model.open_enum import OpenEnum
 from memoryd.model.short_repr import ShortRepr
 
@@ -70,7 +70,7 @@ def strength_of(score: float) -> str:
 class Hit(ShortRepr):
     """One memory that was found; score and lexical 0–1, similarity −1–1."""
 
-    memory: Memory
+    memory: ShownMemory
     score: float
     similarity: float = 0.0
     lexical: float = 0.0
@@ -79,7 +79,7 @@ class Hit(ShortRepr):
     """Of memories that say the same, and are left out for it."""
     said_by_other: bool = False
     """Whether the question names somebody who did not say it, and said nothing that answers as well."""
-    newer: Memory | None = None
+    newer: ShownMemory | None = None
     """The newest statement of equal or higher trust that contests it: what it says may be outdated."""
 
     @property
@@ -104,7 +104,7 @@ class AddResult(ShortRepr):
     """What became of a statement, and the memory that now says it (None where it was rejected)."""
 
     outcome: Outcome
-    memory: Memory | None
+    memory: ShownMemory | None
     superseded_ids: tuple[str, ...] = ()
     contested_ids: tuple[str, ...] = ()
     rejection: str = ""
@@ -118,7 +118,7 @@ class ProfileItem:
 
     topic: str
     """name, address, health, instruction, diet, language, home, household, work or dislike."""
-    memory: Memory
+    memory: ShownMemory
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +155,7 @@ class SearchResult(ShortRepr):
 class Page:
     """Memories, newest first, and the token of the next page; empty at the end."""
 
-    memories: tuple[Memory, ...]
+    memories: tuple[ShownMemory, ...]
     next_page_token: str = ""
 
 
@@ -174,7 +174,7 @@ class DeletedMany:
     deleted_ids: tuple[str, ...]
     deleted_count: int
     purge_time: datetime | None = None
-    memories: tuple[Memory, ...] = ()
+    memories: tuple[ShownMemory, ...] = ()
     dry_run: bool = False
     backups: tuple[str, ...] = ()
 
@@ -183,7 +183,7 @@ class DeletedMany:
 class History:
     """A memory with what it replaced and what replaced it, oldest first, and ids that are no longer there."""
 
-    memories: tuple[Memory, ...]
+    memories: tuple[ShownMemory, ...]
     missing_ids: tuple[str, ...] = ()
 
 
@@ -191,5 +191,5 @@ class History:
 class Confirmed:
     """A memory that was confirmed, and what contested it and is superseded now."""
 
-    memory: Memory
+    memory: ShownMemory
     superseded_ids: tuple[str, ...] = ()

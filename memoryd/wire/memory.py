@@ -10,7 +10,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from memoryd.errors import InvalidArgument
 from memoryd.model.entity import EntityRef
-from memoryd.model.memory import Draft, Judgement, Kind, Memory, Outcome, Source, State
+from memoryd.model.memory import Draft, Judgement, Kind, Outcome, ShownMemory, Source, State
 from memoryd.model.open_enum import OpenEnum
 from memoryd.model.query import Filter
 from memoryd.model.results import AddResult, Hit, Leg, LegScore, MemoryCount, Miss, Stats
@@ -110,7 +110,7 @@ def _kind(code: int, field: str) -> Kind:
     return kind
 
 
-def memory_to_pb(memory: Memory) -> memory_pb2.Memory:
+def memory_to_pb(memory: ShownMemory) -> memory_pb2.Memory:
     """Return a memory as message."""
     message = memory_pb2.Memory(
         id=memory.id,
@@ -147,11 +147,11 @@ def memory_to_pb(memory: Memory) -> memory_pb2.Memory:
     return message
 
 
-def memory_from_pb(message: memory_pb2.Memory) -> Memory:
+def memory_from_pb(message: memory_pb2.Memory) -> ShownMemory:
     """Return a message as memory."""
     created = time_from_pb(message, "create_time") or datetime.fromtimestamp(0, UTC)
     judgement = message.judgement
-    return Memory(
+    return ShownMemory(
         id=message.id,
         agent_id=message.agent_id,
         scope=Scope(message.scope.user_id or None, message.scope.chat_id or None),

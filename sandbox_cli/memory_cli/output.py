@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from memoryd.model.limits import MIN_ID_PREFIX
-from memoryd.model.memory import Memory, State
+from memoryd.model.memory import ShownMemory, State
 from memoryd.model.results import Hit, LegScore, Miss
 from memoryd.model.times import rfc3339
 from memoryd.model.trust import Trust
@@ -153,7 +153,7 @@ def _has_colours() -> bool:
     return is_shown and not os.environ.get("NO_COLOR") and os.environ.get("TERM", "dumb") != "dumb"
 
 
-def _label(memory: Memory, told: datetime | None = None) -> str:
+def _label(memory: ShownMemory, told: datetime | None = None) -> str:
     """Return who said a memory and on which day, as far as a reader needs it and the line does not tell: "[Bob] "."""
     date = "" if memory.said_time is None else day(memory.said_time)
     if told is not None and date == day(told):
@@ -162,7 +162,7 @@ def _label(memory: Memory, told: datetime | None = None) -> str:
     return f"[{label}] " if label else ""
 
 
-def _statement(memory: Memory) -> str:
+def _statement(memory: ShownMemory) -> str:
     text = one_line(memory.content)
     if memory.subjects:
         text += f" (about {', '.join(map(one_line, memory.subjects))})"
@@ -265,7 +265,7 @@ def miss_lines(miss: Miss) -> list[str]:
     return [f"{miss.id} is not among the hits: {why}", *place, *leg_lines(miss.explanation)]
 
 
-def memory_line(memory: Memory, short_id: str) -> str:
+def memory_line(memory: ShownMemory, short_id: str) -> str:
     """Return a memory as `id  date  [Bob] text (about Sarah)`."""
     label = _label(memory, memory.create_time)
     return f"{painted(short_id, 'id')}  {moment(memory.create_time)}  {label}{_statement(memory)}"

@@ -13,7 +13,6 @@ from memoryd.domain.context.gather import Gatherer, Recalled
 from memoryd.domain.context.render import Line, Shown, memory_line, message_line, person_line, text_lines
 from memoryd.domain.policy import Policy
 from memoryd.domain.ports import Ports
-from memoryd.domain.retrieval.presentation import present_one
 from memoryd.domain.retrieval.prompt import Prompt
 from memoryd.domain.tokens import ESTIMATE, Measure
 from memoryd.index.analysis import analyse
@@ -36,7 +35,7 @@ from memoryd.model.context import (
     ContextSection,
 )
 from memoryd.model.conversation import Thread, WorkingMemory, place_of
-from memoryd.model.memory import Kind, Memory
+from memoryd.model.memory import Kind, Memory, ShownMemory
 from memoryd.model.recalled_text import without_recalled
 from memoryd.model.trust import Trust
 
@@ -60,13 +59,13 @@ def searched_by(prompt: str) -> str:
 class _Gathered:
     """What the sections could say, not rendered yet."""
 
-    profile: list[Memory] = field(default_factory=list)
+    profile: list[ShownMemory] = field(default_factory=list)
     people: list[Line] = field(default_factory=list)
-    memories: list[Memory] = field(default_factory=list)
-    newer: dict[str, Memory] = field(default_factory=dict)
+    memories: list[ShownMemory] = field(default_factory=list)
+    newer: dict[str, ShownMemory] = field(default_factory=dict)
     most_memories: int = 0
     most_recalled: int = 0
-    insight: Memory | None = None
+    insight: ShownMemory | None = None
     working: list[tuple[str, WorkingMemory]] = field(default_factory=list)
     summary: Thread | None = None
     recent: list[Memory] = field(default_factory=list)
@@ -94,8 +93,6 @@ async def build_context(
     with embedded or nullcontext():
         gatherer = Gatherer(request, caller, ports, embedded, now, most_characters=characters)
         gathered = await _gather(gatherer, frozenset(order), tokens)
-    if gathered.insight is not None:
-        gathered.insight = await present_one(gathered.insight, caller, ports, now)
     shown = Shown(caller, now, policy.zone, characters)
 
     def made() -> tuple[str, list[ContextSection], int, int]:

@@ -16,6 +16,7 @@ from memoryd.domain.ports import Ports
 from memoryd.domain.retrieval.answers_read import Answers, near_ids, read_answers
 from memoryd.domain.retrieval.newer import newer_of
 from memoryd.domain.retrieval.places import first_places, for_higher_trust
+from memoryd.domain.retrieval.presentation import present, present_one
 from memoryd.domain.retrieval.profile import profile_of
 from memoryd.domain.retrieval.prompt import Prompt
 from memoryd.domain.retrieval.recall import find
@@ -33,7 +34,7 @@ from memoryd.model import limits
 from memoryd.model.caller import Caller
 from memoryd.model.context import ContextRequest
 from memoryd.model.conversation import Role, Thread, WorkingMemory, message_key, place_of
-from memoryd.model.memory import UNKNOWN, Kind, Memory
+from memoryd.model.memory import UNKNOWN, Kind, Memory, ShownMemory
 from memoryd.model.query import STATEMENTS, Filter, Query
 from memoryd.model.recalled_text import without_recalled
 from memoryd.model.results import Hit, Leg, SearchResult
@@ -114,7 +115,7 @@ class Gatherer:
         self._most_characters = most_characters
         self.legs: dict[Leg, None] = {}
         self.left_out_ids: tuple[str, ...] = ()
-        self.newer: dict[str, Memory] = {}
+        self.newer: dict[str, ShownMemory] = {}
         """By the id of a relevant memory: the newer statement that contests it."""
         self.embedding_s = 0.0
         self._request, self._caller, self._ports, self._embedded, self._now = request, caller, ports, embedded, now
@@ -157,7 +158,7 @@ class Gatherer:
         await let_others()
         return found.hits
 
-    async def memories(self, more: int) -> list[Memory]:
+    async def memories(self, more: int) -> list[ShownMemory]:
         """Return what is relevant, best first; `more` than are wanted, where some may be left out."""
         found, answers, prompt = await self._relevant(more), Answers(), self._embedded
         if prompt is not None and self._request.min_score is None and self._policy.floor:
@@ -166,7 +167,7 @@ class Gatherer:
         self.left_out_ids = tuple(memory.id for memory in found if memory.id in answers.hidden)
         return [self._excerpted(memory) for memory in found if memory.id not in answers.hidden]
 
-    async def _relevant(self, more: int) -> list[Memory]:
+    async def _relevant(self, more: int) -> list[ShownMemory]:
         wanted, excluded = self.most_memories, self._request.exclude_session_ids
         found = await self._memories(wanted)
         if any(memory.source.session_id in excluded for memory in found):
@@ -177,13 +178,13 @@ class Gatherer:
             return await self._memories(wanted + more)
         return found
 
-    async def _memories(self, most: int) -> list[Memory]:
+    async def _memories(self, most: int) -> list[ShownMemory]:
         hits = await self._find(STATEMENTS, most, self._scopes, kept=for_higher_trust(most))
         self._note_newer({hit.memory.id: hit.newer for hit in hits if hit.newer is not None})
         self._near |= near_ids(hits)
         return [hit.memory for hit in hits]
 
-    def _excerpted(self, memory: Memory) -> Memory:
+    def _excerpted(self, memory: ShownMemory) -> ShownMemory:
         """Return a memory, of a long one the passages that answer."""
         return replace(memory, content=excerpt(memory.content, self._words, MEMORY_LINES * self._most_characters))
 
@@ -197,16 +198,16 @@ class Gatherer:
         """How many relevant memories are wanted."""
         return self._request.max_memories or self._policy.context.max_memories
 
-    async def insight(self) -> Memory | None:
+    async def insight(self) -> ShownMemory | None:
         """Return the latest reflection, of the highest trust; with a prompt only if that is relevant to it."""
         seen = [index for owner in self._scopes.seen_by(self._caller) if (index := await self._scopes.index(owner))]
         latest = newest(seen, REFLECTIONS, self._now)
-        if latest is None or self._embedded is None:
-            return latest
-        hits = await self._find(REFLECTIONS, CLOSEST_INSIGHTS, self._scopes)
-        return latest if latest.id in {hit.memory.id for hit in hits} else None
+        if latest is not None and self._embedded is not None:
+            hits = await self._find(REFLECTIONS, CLOSEST_INSIGHTS, self._scopes)
+            latest = latest if latest.id in {hit.memory.id for hit in hits} else None
+        return None if latest is None else await present_one(latest, self._caller, self._ports, self._now)
 
-    async def profile(self) -> list[Memory]:
+    async def profile(self) -> list[ShownMemory]:
         """Return what is always true of the user and of whom the prompt names, the most important first."""
         found = await profile_of(
             self._caller,
@@ -216,10 +217,12 @@ class Gatherer:
             exclude_session_ids=self._request.exclude_session_ids,
         )
         memories = [item.memory for item in found]
-        self._note_newer(await newer_of(memories, STATEMENTS, self._scopes, self._now))
+        newer = await newer_of(memories, STATEMENTS, self._scopes, self._now)
+        shown = await present([*newer.values()], self._caller, self._scopes.ports, self._now, scopes=self._scopes)
+        self._note_newer(dict(zip(newer, shown, strict=True)))
         return memories
 
-    def _note_newer(self, found: Mapping[str, Memory]) -> None:
+    def _note_newer(self, found: Mapping[str, ShownMemory]) -> None:
         """Note the newer statements that contest memories, but for those of a session that is left out."""
         excluded = self._request.exclude_session_ids
         self.newer |= {one: newer for one, newer in found.items() if newer.source.session_id not in excluded}

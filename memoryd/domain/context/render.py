@@ -19,7 +19,7 @@ from memoryd.knowledge.grammar.times import has_relative_time
 from memoryd.model.caller import Caller
 from memoryd.model.context import ContextItem
 from memoryd.model.conversation import CUT, SOURCES, Role, place_of, source_label, tool_label
-from memoryd.model.memory import UNKNOWN, VOUCHED, Kind, Memory
+from memoryd.model.memory import UNKNOWN, VOUCHED, Kind, Memory, ShownMemory
 from memoryd.model.recalled_text import without_recalled
 from memoryd.model.trust import Trust
 from memoryd.model.validation import fold
@@ -148,7 +148,7 @@ class Line:
         return replace(self, body=self.body[: max(0, characters - 1)].rstrip("\\ ") + CUT)
 
 
-def memory_line(memory: Memory, zone: tzinfo | None = None, newer: Memory | None = None) -> Line:
+def memory_line(memory: ShownMemory, zone: tzinfo | None = None, newer: ShownMemory | None = None) -> Line:
     """Return a memory, as it is presented, as a line: also whom it is about, and what newer statement contests it."""
     about = f" (about {', '.join(map(_plain_name, memory.subjects))})" if memory.subjects else ""
     contested = " [contested]" if memory.contested_with else ""
@@ -161,7 +161,7 @@ def memory_line(memory: Memory, zone: tzinfo | None = None, newer: Memory | None
     return Line(head, _on_one_line(memory.content), f"{about}{contested}{_mark(memory.trust)}", item)
 
 
-def _remark(memory: Memory, zone: tzinfo | None) -> str:
+def _remark(memory: ShownMemory, zone: tzinfo | None) -> str:
     """Return the beginning of a memory within the line of another one: no bracket of it ends the remark."""
     said = _inert(_inert(memory.content[: 2 * MOST_OF_REMARK]).replace("[", "(").replace("]", ")"))
     said = said if len(said) <= MOST_OF_REMARK else said[:MOST_OF_REMARK].rstrip("\\ ") + CUT

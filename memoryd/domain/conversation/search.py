@@ -12,7 +12,7 @@ from memoryd.domain.retrieval.recall import find, recall
 from memoryd.domain.scopes import EpisodeScopes, Scopes
 from memoryd.model import limits
 from memoryd.model.caller import Caller
-from memoryd.model.conversation import Message, as_shown, place_of
+from memoryd.model.conversation import Message, place_of, under_own_id
 from memoryd.model.query import Query
 from memoryd.model.results import Hit, SearchResult
 from memoryd.model.scope import Owner
@@ -48,7 +48,7 @@ async def search_with_messages(query: Query, caller: Caller, ports: Ports, *, no
     with Prompt(query.text, caller, ports) as asked:
         memories = await find(query, asked, caller, Scopes(ports), now=now)
         episodes = await find(replace(query, why_not=""), asked, caller, EpisodeScopes(ports), now=now)
-    said = [replace(hit, memory=as_shown(hit.memory)) for hit in episodes.hits]
+    said = [replace(hit, memory=under_own_id(hit.memory)) for hit in episodes.hits]
     hits = _merged(memories.hits, said)[: query.limit]
     legs = dict.fromkeys((*memories.unavailable_legs, *episodes.unavailable_legs))
     counted = {hit.memory.id for hit in memories.hits}

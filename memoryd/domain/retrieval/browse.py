@@ -14,7 +14,7 @@ from memoryd.domain.subjects import resolve_subjects
 from memoryd.errors import AmbiguousId, InvalidArgument, NotFound
 from memoryd.model import limits
 from memoryd.model.caller import Caller
-from memoryd.model.memory import Memory
+from memoryd.model.memory import Memory, ShownMemory
 from memoryd.model.query import Filter
 from memoryd.model.results import Page, Stats
 from memoryd.model.validation import check_count, check_id
@@ -32,8 +32,8 @@ async def page(caller: Caller, ports: Ports, *, wanted: Filter, page_size: int, 
     scopes = Scopes(ports)
     meant = await resolve_subjects(wanted, caller, scopes)
     found = await ports.store.memories.page(caller.visibility, meant, now=now, limit=size + 1, after=after)
-    one = _page(found, size, ports.secret, bound)
-    return Page(tuple(await present(one.memories, caller, ports, now, scopes=scopes)), one.next_page_token)
+    kept, token = _page(found, size, ports.secret, bound)
+    return Page(tuple(await present(kept, caller, ports, now, scopes=scopes)), token)
 
 
 async def page_of_grant(
@@ -46,17 +46,17 @@ async def page_of_grant(
     selector = MemorySelector(grant_id=grant_id, is_deleted=None if deleted else False)
     place = place_in_time(after.create_time, after.id) if after else ""
     found = await ports.store.memories.scan(selector, limit=size + 1, after=place, order=Order.NEWEST)
-    one = _page(found, size, ports.secret, bound)
-    return Page(tuple([memory.as_of(now) async for memory in in_turns(one.memories)]), one.next_page_token)
+    kept, token = _page(found, size, ports.secret, bound)
+    return Page(tuple([memory.shown(now) async for memory in in_turns(kept)]), token)
 
 
-def _page(found: list[Memory], size: int, secret: bytes, bound: bytes) -> Page:
+def _page(found: list[Memory], size: int, secret: bytes, bound: bytes) -> tuple[list[Memory], str]:
     """Return what fits of what was found, one more than the page has, and the token of the rest."""
     kept = within_bytes(found[:size])
     token = (
         "" if len(kept) == len(found) else page_token_after(Cursor(kept[-1].create_time, kept[-1].id), secret, bound)
     )
-    return Page(tuple(kept), token)
+    return kept, token
 
 
 def _bound_to(caller: Caller, wanted: Filter) -> bytes:
@@ -83,7 +83,7 @@ async def find(memory_id: str, caller: Caller, ports: Ports, *, deleted: bool = 
     return found[0]
 
 
-async def get(memory_id: str, caller: Caller, ports: Ports, *, now: datetime) -> Memory:
+async def get(memory_id: str, caller: Caller, ports: Ports, *, now: datetime) -> ShownMemory:
     """Return one memory; see GetMemory in the contract."""
     return await present_one(await find(memory_id, caller, ports), caller, ports, now)
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import Any
 
 from memoryd.domain.ports import Ports
 from memoryd.domain.scopes import Scopes
@@ -13,7 +13,7 @@ from memoryd.knowledge.grammar.names import straight
 from memoryd.knowledge.grammar.times import has_relative_time
 from memoryd.model.caller import Caller
 from memoryd.model.entity import EntityRef
-from memoryd.model.memory import UNKNOWN, USER_WORDS, VOUCHED, Memory
+from memoryd.model.memory import UNKNOWN, USER_WORDS, VOUCHED, Memory, ShownMemory
 from memoryd.model.trust import Trust
 from memoryd.model.validation import fold
 from memoryd.turns import in_turns
@@ -23,7 +23,7 @@ __all__ = ["present", "present_one", "said_by", "said_time"]
 
 async def present(
     memories: Sequence[Memory], caller: Caller, ports: Ports, now: datetime, *, scopes: Scopes | None = None
-) -> list[Memory]:
+) -> list[ShownMemory]:
     """Return memories with their state now and what a caller needs to understand them."""
     days = ports.policy.date_after_days
     scopes = scopes or Scopes(ports)
@@ -32,9 +32,9 @@ async def present(
     people = {owner: (await scopes.people(owner)).seen_by(caller.reads_as(owner)) for owner in owners}
     names = {owner: _Names(known) for owner, known in people.items()}
     return [
-        replace(
-            _with_entity_names(memory, names[memory.owner]) if memory.mentions else memory,
-            state=memory.state_at(now),
+        memory.shown(
+            now,
+            **(_entity_names(memory, names[memory.owner]) if memory.mentions else {}),
             said_by=said_by(memory, caller),
             said_time=said_time(memory, now, days),
         )
@@ -42,7 +42,7 @@ async def present(
     ]
 
 
-async def present_one(memory: Memory, caller: Caller, ports: Ports, now: datetime) -> Memory:
+async def present_one(memory: Memory, caller: Caller, ports: Ports, now: datetime) -> ShownMemory:
     """Return one memory as `present` does."""
     return (await present([memory], caller, ports, now))[0]
 
@@ -60,8 +60,8 @@ class _Names(dict[str, str]):
         return name
 
 
-def _with_entity_names(memory: Memory, names: _Names) -> Memory:
-    """Return a memory with the present names of its entities, as subjects and as refs."""
+def _entity_names(memory: Memory, names: _Names) -> dict[str, Any]:
+    """Return the present names of a memory's entities, as its subjects and as its entities."""
     refs: dict[str, EntityRef] = {}
     for mention in memory.mentions:
         root = names.root(mention.entity_id)
@@ -72,7 +72,7 @@ def _with_entity_names(memory: Memory, names: _Names) -> Memory:
     meant = {straight(m.text): names.root(m.entity_id) for m in memory.mentions} if memory.subjects else {}
     called = [refs[meant[straight(said)]].name if straight(said) in meant else said for said in memory.subjects]
     called += [ref.name for ref in refs.values() if ref.about]
-    return replace(memory, subjects=tuple(dict.fromkeys(called)), entities=tuple(refs.values()))
+    return {"subjects": tuple(dict.fromkeys(called)), "entities": tuple(refs.values())}
 
 
 def said_by(memory: Memory, caller: Caller) -> str:

@@ -40,7 +40,7 @@ from memoryd.model.caller import Caller
 from memoryd.model.change import Entry
 from memoryd.model.commits import Recalled
 from memoryd.model.embedding import Embedded
-from memoryd.model.memory import Memory
+from memoryd.model.memory import Memory, ShownMemory
 from memoryd.model.query import Query
 from memoryd.model.results import Hit, Leg, LegScore, Miss, SearchResult
 from memoryd.model.scope import Owner
@@ -86,7 +86,7 @@ async def recall(query: Query, caller: Caller, ports: Ports, *, now: datetime) -
     return found
 
 
-async def _named_by_id(query: Query, caller: Caller, ports: Ports, now: datetime) -> Memory | None:
+async def _named_by_id(query: Query, caller: Caller, ports: Ports, now: datetime) -> ShownMemory | None:
     """Return the memory whose id, or its beginning, is all that is asked; None if it is not there or filtered out."""
     asked = query.text.strip().lower()
     if _ID.fullmatch(asked) is None:
@@ -278,7 +278,7 @@ async def _from_store(
     return [hit for hit in found if hit.score > 0 and hit.score >= (query.min_score or 0.0)]
 
 
-def _hit(found: Found, memory: Memory, newer: Memory | None) -> Hit:
+def _hit(found: Found, memory: ShownMemory, newer: ShownMemory | None) -> Hit:
     return Hit(
         memory, found.score, found.similarity, found.lexical, found.legs, found.same_ids, found.said_by_other, newer
     )

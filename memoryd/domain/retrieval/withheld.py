@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from memoryd.model.entity import Profile
 from memoryd.model.grant import Permission
-from memoryd.model.memory import Memory
+from memoryd.model.memory import ShownMemory
 from memoryd.model.results import AddResult
 
 __all__ = ["may_read", "memory_for", "profile_for", "result_for"]
@@ -21,11 +21,11 @@ def may_read(permissions: Permissions) -> bool:
     return not _READ.isdisjoint(permissions)
 
 
-def memory_for(memory: Memory, permissions: Permissions) -> Memory:
+def memory_for(memory: ShownMemory, permissions: Permissions) -> ShownMemory:
     """Return a memory as the caller may see it: without "list" and "get" only what it is and when."""
     if may_read(permissions):
         return memory
-    return Memory(
+    return ShownMemory(
         id=memory.id,
         agent_id=memory.agent_id,
         scope=memory.scope,

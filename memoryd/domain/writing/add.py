@@ -161,7 +161,7 @@ class _Statements(Write[list[AddResult]]):
         ports, visible = self.ports, self.caller.visibility
         outcomes = statements_of(earlier)
         ids = [one.memory_id for one in outcomes if one.memory_id]
-        found = {memory_id: await memory_now(ports, visible, memory_id, self.now) for memory_id in ids}
+        found = {memory_id: await memory_now(ports, visible, memory_id) for memory_id in ids}
         return [await self._result(one, outcomes[n + 1 :], found.get) for n, one in enumerate(outcomes)]
 
     async def _result(

@@ -17,19 +17,19 @@ from memoryd.domain.writing.revival import come_back, not_replaced
 from memoryd.errors import NotFound, TrustTooLow
 from memoryd.model.caller import Caller
 from memoryd.model.change import ChangeSet, Entry, RecordedRequest
-from memoryd.model.memory import DECAYED, Memory, State
+from memoryd.model.memory import DECAYED, Memory, ShownMemory, State
 from memoryd.model.receipt import MemoriesReceipt
 from memoryd.model.trust import Trust
 
 __all__ = ["restore"]
 
 
-async def restore(memory_id: str, caller: Caller, ports: Ports, *, now: datetime, request_id: str = "") -> Memory:
+async def restore(memory_id: str, caller: Caller, ports: Ports, *, now: datetime, request_id: str = "") -> ShownMemory:
     """Undo a delete, or a supersession; see RestoreMemory in the contract."""
     return await carry_out(_Restore(memory_id, caller, ports, now), request_id=request_id)
 
 
-class _Restore(Write[Memory]):
+class _Restore(Write[ShownMemory]):
     method = "RestoreMemory"
 
     def __init__(self, memory_id: str, caller: Caller, ports: Ports, now: datetime) -> None:
@@ -41,9 +41,9 @@ class _Restore(Write[Memory]):
     def payload(self) -> object:
         return self._memory_id
 
-    async def replay(self, earlier: RecordedRequest) -> Memory:
+    async def replay(self, earlier: RecordedRequest) -> ShownMemory:
         restored = receipt_of(earlier, MemoriesReceipt).memories[0]
-        memory = await memory_now(self.ports, self.caller.visibility, restored.id, self.now)
+        memory = await memory_now(self.ports, self.caller.visibility, restored.id)
         if memory is None:
             raise NotFound("the memory was purged since", field="id")
         return await present_one(memory, self.caller, self.ports, self.now)
@@ -54,7 +54,7 @@ class _Restore(Write[Memory]):
     def locks(self) -> Iterable[Any]:
         return [self._found.owner] if self._found else []
 
-    async def decide(self, request: IdempotentRequest) -> Decision[Memory]:
+    async def decide(self, request: IdempotentRequest) -> Decision[ShownMemory]:
         ports, now = self.ports, self.now
         memory = await find(self._found.id if self._found else "", self.caller, ports, deleted=True)
         state = memory.state_at(now)
@@ -70,7 +70,7 @@ class _Restore(Write[Memory]):
         updates = (replace(entry, memory=back), *rivals)
         return Decision(ChangeSet(updates=updates, request=noted, lift=lift), self._answer(back))
 
-    def _answer(self, memory: Memory) -> Callable[[], Awaitable[Memory]]:
+    def _answer(self, memory: Memory) -> Callable[[], Awaitable[ShownMemory]]:
         return lambda: present_one(memory, self.caller, self.ports, self.now)
 
 
