@@ -38,7 +38,7 @@ def read_whole(snapshot: Snapshot) -> list[tuple[Memory, NDArray[np.float32]]]:
     for chunk in snapshot.read(WANTED):
         known = isinstance(chunk, Batch)
         batch = chunk if known else batch_of(chunk, dimensions=WANTED.dimensions, fingerprint=WANTED.fingerprint)
-        found += [(batch.unpack(record), vector) for record, vector in zip(batch.records, batch.vectors, strict=True)]
+        found += [(batch.read(row), vector) for row, vector in zip(batch.rows, batch.vectors, strict=True)]
     return found
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from memoryd.index import vectors as vectors_module
 from memoryd.index.postings import Loading, Postings
-from memoryd.index.records import pack, unpack_once, with_recalls
+from memoryd.index.records import pack, unpack, with_recalls
 from memoryd.index.scope import ScopeIndex
 from memoryd.model.change import ChangeSet, Entry
 from memoryd.model.memory import Judgement, Kind, Source
@@ -187,11 +187,11 @@ def test_a_packed_memory_comes_back_whole():
         recall_time=NOW,
         recall_count=3,
     )
-    assert whole == unpack_once(pack(whole))
+    assert whole == unpack(pack(whole))
     more = replace(whole, recall_time=LATER, recall_count=5)
-    assert more == unpack_once(with_recalls(pack(whole), (LATER, 2, None)))
+    assert more == unpack(with_recalls(pack(whole), (LATER, 2, None)))
     by_the_host = replace(more, recall_count=6, trusted_recall_time=LATER)
-    assert by_the_host == unpack_once(with_recalls(pack(more), (LATER, 1, LATER)))
+    assert by_the_host == unpack(with_recalls(pack(more), (LATER, 1, LATER)))
 
 
 async def test_search_agrees_with_duckdbs_own_cosine(folder):

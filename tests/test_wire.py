@@ -16,11 +16,11 @@ from memoryd.model.conversation import Message, Role
 from memoryd.model.entity import EntityType
 from memoryd.model.grant import Door, Permission, permission_names
 from memoryd.model.memory import Draft, Kind, Outcome, Source, State
+from memoryd.model.memory_columns import memory_of, row_of
 from memoryd.model.results import Leg
 from memoryd.model.scope import Scope
 from memoryd.model.talk import MessageHit
 from memoryd.model.trust import Trust
-from memoryd.store.duckdb import rows
 from memoryd.v1 import entity_pb2, grant_pb2, memory_pb2
 from memoryd.wire.conversation import message_hit_from_pb, message_hit_to_pb
 from memoryd.wire.entity import profile_from_pb
@@ -35,7 +35,7 @@ from memoryd.wire.memory import (
     memory_to_pb,
     result_from_pb,
 )
-from tests.builders import NOW, entry, memory, shown
+from tests.builders import NOW, memory, shown
 
 LATER = 77  # a code that no enum has
 
@@ -93,10 +93,10 @@ def test_what_a_caller_sends_must_be_known():
 def test_a_lowered_limit_refuses_what_comes_and_nothing_that_is_there(monkeypatch):
     long = Source(speaker="s" * 100, message_ids=tuple(f"m{n}" for n in range(50)))
     stored = memory("content " * 50, source=long, subjects=("a" * 100,), tags=("t" * 60,), metadata={"k": "v" * 900})
-    row, sent = rows.entry_row(entry(stored), 1), memory_to_pb(stored.shown(NOW))
+    row, sent = row_of(stored), memory_to_pb(stored.shown(NOW))
     for name in ("MAX_ID_BYTES", "MAX_SOURCE_MESSAGES", "MAX_CONTENT_BYTES", "MAX_TAG_BYTES", "MAX_SUBJECT_BYTES"):
         monkeypatch.setattr(limits, name, 10)
-    read = rows.memory_of([row.get(name) for name in rows.MEMORY_COLUMNS] + [None, None, None])
+    read = memory_of(stored.owner, row)
     assert stored.source == read.source == memory_from_pb(sent).source
     assert (stored.tags, stored.subjects) == (read.tags, read.subjects)
     with pytest.raises(LimitExceeded, match="source"):

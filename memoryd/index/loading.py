@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.entities.directory import Directory
-from memoryd.index import columns, postings, sequences, traits, windows
+from memoryd.index import columns, postings, records, sequences, traits, windows
 from memoryd.index.lookup import numbers_of
-from memoryd.index.records import pack, unpack_once
+from memoryd.index.records import memory_with_owner, row_with_owner
 from memoryd.index.vectors import Vectors, packed
 from memoryd.model.batch import NEVER, Batch, Said, Times
 from memoryd.model.change import Entry
@@ -35,7 +35,6 @@ class Loading:
         self.windows = windows.Loading()
         self.traits = traits.Loading()
         self.sequences = sequences.Loading()
-        self.unpack: Callable[[bytes], Memory] = unpack_once
         self.noted: list[tuple[int, Memory]] = []
         """The memories that name, claim or contest anything, by document."""
         self.keys: list[tuple[int, str]] = []
@@ -43,8 +42,7 @@ class Loading:
         self.tokens: list[bytes] = []
         self.window_vectors: dict[int, bytes] = {}
         """By document, of those that are long: the vectors of their later windows."""
-        self.record_piece = bytearray()
-        self.record_lengths = [np.zeros(0, dtype=np.int64)]
+        self.records = records.Loading()
         self._dimensions = dimensions
         self._with_tokens = with_tokens
         self._ids = [np.zeros(0, dtype=np.int64)]
@@ -61,14 +59,12 @@ class Loading:
         self.windows.add(batch.terms)
         self.traits.add(batch, kinds)
         self.sequences.add(batch)
-        self.unpack = batch.unpack
         self.noted += [(self.count + place, memory) for place, memory in batch.noted]
         named = enumerate(zip(batch.keys, batch.ids, strict=True), self.count)
         self.keys += [(document, key) for document, (key, one) in named if key and key != one]
         self.tokens += batch.tokens if batch.tokens is not None and self._with_tokens else [b""] * size
         self.window_vectors.update((self.count + place, codes) for place, codes in batch.windows)
-        self.record_piece += b"".join(batch.records)
-        self.record_lengths.append(np.fromiter(map(len, batch.records), dtype=np.int64, count=size))
+        self.records.add(batch)
         self._ids.append(numbers_of(batch.ids))
         self._digests.append(batch.digests)
         if batch.vectors is None:
@@ -120,8 +116,8 @@ def batch_of(entries: Sequence[Entry], *, dimensions: int, fingerprint: str) -> 
     return Batch(
         order=np.zeros(len(entries), dtype=np.int64),
         ids=[memory.id for memory in memories],
-        records=[pack(memory) for memory in memories],
-        unpack=unpack_once,
+        rows=[row_with_owner(memory) for memory in memories],
+        read=memory_with_owner,
         digests=np.frombuffer(digests, dtype="<u8").reshape(-1, 2),
         keys=[memory.key for memory in memories],
         kinds=[memory.kind.value for memory in memories],

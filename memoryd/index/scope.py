@@ -92,7 +92,7 @@ class ScopeIndex:
         self.traits = Traits(loading.traits)
         self.listings = Listings(loading.digests)
         self.sequences = Sequences(loading.sequences)
-        self._records = Records(loading.record_piece, np.concatenate(loading.record_lengths), loading.unpack)
+        self._records = Records(loading.records)
         self._documents = Ids(loading.ids, partial(_is_now, self.columns, self._records))
         for document, key in loading.keys:
             self.listings.add_key(document, key)

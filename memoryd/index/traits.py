@@ -139,7 +139,7 @@ class Loading:
         keys = zip(batch.kinds, batch.traits, strict=True)
         numbers = np.fromiter(map(read.__getitem__, keys), dtype=np.int64, count=count)
         for place in np.flatnonzero(numbers == UNREAD).tolist():
-            numbers[place] = read.number(_text_of(batch.unpack(batch.records[place]), read_text))
+            numbers[place] = read.number(_text_of(batch.read(batch.rows[place]), read_text))
         # copies, as an array that lends its memory out cannot grow
         of_text = (read.asking, read.signs, read.standing)
         of_text_now = (np.frombuffer(one.tobytes(), dtype=np.uint8)[numbers] for one in of_text)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,9 +54,10 @@ class Batch:
     order: NDArray[np.int64]
     """By what the store finds them again; rising, also from batch to batch, where vectors are read later."""
     ids: Sequence[str]
-    records: Sequence[bytes]
-    """Each memory, packed."""
-    unpack: Callable[[bytes], Memory]
+    rows: Sequence[tuple[Any, ...]]
+    """Each memory as plain values, its id first."""
+    read: Callable[[Sequence[Any]], Memory]
+    """Makes the memory of a row."""
     digests: NDArray[np.uint64]
     """The text_digest of each as two numbers: shape (n, 2)."""
     keys: Sequence[str]

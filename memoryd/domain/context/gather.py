@@ -16,7 +16,7 @@ from memoryd.domain.ports import Ports
 from memoryd.domain.retrieval.answers_read import Answers, near_ids, read_answers
 from memoryd.domain.retrieval.newer import newer_of
 from memoryd.domain.retrieval.places import first_places, for_higher_trust
-from memoryd.domain.retrieval.presentation import present, present_one
+from memoryd.domain.retrieval.presentation import present_one
 from memoryd.domain.retrieval.profile import profile_of
 from memoryd.domain.retrieval.prompt import Prompt
 from memoryd.domain.retrieval.recall import find
@@ -217,9 +217,7 @@ class Gatherer:
             exclude_session_ids=self._request.exclude_session_ids,
         )
         memories = [item.memory for item in found]
-        newer = await newer_of(memories, STATEMENTS, self._scopes, self._now)
-        shown = await present([*newer.values()], self._caller, self._scopes.ports, self._now, scopes=self._scopes)
-        self._note_newer(dict(zip(newer, shown, strict=True)))
+        self._note_newer(await newer_of(memories, STATEMENTS, self._caller, self._scopes, self._now))
         return memories
 
     def _note_newer(self, found: Mapping[str, ShownMemory]) -> None:

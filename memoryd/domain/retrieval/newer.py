@@ -9,16 +9,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
+from memoryd.domain.retrieval.presentation import present
 from memoryd.domain.scopes import Scopes
-from memoryd.model.memory import Memory, State
+from memoryd.model.caller import Caller
+from memoryd.model.memory import Memory, ShownMemory, State
 from memoryd.model.query import Filter
 
 __all__ = ["newer_of"]
 
 
-async def newer_of(memories: Sequence[Memory], wanted: Filter, scopes: Scopes, now: datetime) -> Mapping[str, Memory]:
+async def newer_of(
+    memories: Sequence[Memory], wanted: Filter, caller: Caller, scopes: Scopes, now: datetime
+) -> Mapping[str, ShownMemory]:
     """
-    Return by id, of those memories that a newer one contests, the newest such one.
+    Return by id, of those memories that a newer one contests, the newest such one as the caller is shown it.
 
     It is live, of equal or higher trust, of the same scope, and passes the filter.
     """
@@ -35,7 +39,8 @@ async def newer_of(memories: Sequence[Memory], wanted: Filter, scopes: Scopes, n
         newer = [one for one in partners if _counts(one, memory, wanted, now)]
         if newer:
             found[memory.id] = max(newer, key=lambda one: (one.create_time, one.id))
-    return found
+    shown = await present([*found.values()], caller, scopes.ports, wanted.as_of or now, scopes=scopes)
+    return dict(zip(found, shown, strict=True))
 
 
 def _counts(newer: Memory, memory: Memory, wanted: Filter, now: datetime) -> bool:

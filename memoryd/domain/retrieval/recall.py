@@ -135,10 +135,9 @@ async def find(
         if len(found) > FEW:
             await let_others()
     held = [_as_was(hit.memory, query.filter.as_of) for hit in found]
-    newer = await newer_of(held, query.filter, scopes, now)
-    memories = await present([*held, *newer.values()], caller, ports, seen, scopes=scopes)
-    remarks = dict(zip(newer, memories[len(held) :], strict=True))
-    hits = [_hit(hit, memory, remarks.get(memory.id)) for hit, memory in zip(found, memories[: len(held)], strict=True)]
+    newer = await newer_of(held, query.filter, caller, scopes, now)
+    memories = await present(held, caller, ports, seen, scopes=scopes)
+    hits = [_hit(hit, memory, newer.get(memory.id)) for hit, memory in zip(found, memories, strict=True)]
     return SearchResult(tuple(hits), tuple(missing), miss, embedding_s)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import marshal
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, TypeVar
@@ -27,7 +26,6 @@ from memoryd.store.duckdb.pieces import (
     Rows,
     apart,
     bytes_of,
-    datetime_of,
     in_order,
     integers,
     reading,
@@ -35,6 +33,7 @@ from memoryd.store.duckdb.pieces import (
     stacked,
 )
 from memoryd.store.duckdb.queries import of_owner
+from memoryd.store.duckdb.rows import datetime_of
 from memoryd.store.duckdb.vectors import column_of
 
 __all__ = ["WHOLE", "read_episodes"]
@@ -49,7 +48,7 @@ TEXTS = (
 WHOLE = "window_vectors IS NULL"  # of a row: the vector of a message, and not those of its later windows
 MOST = limits.MAX_CONTENT_BYTES
 MOST_VECTORS = 1024  # that are read at a time: with those of tokens up to 36 MB
-PACKED = ("thread_id", "id", "seq", "content", "details", "created", "grant_id")
+ROW = ("thread_id", "id", "seq", "content", "details", "created", "grant_id")
 
 
 def read_episodes(
@@ -83,7 +82,7 @@ def _batches(
     where, params = of_owner(owner)
     held = _Held(known.numbers, _vectors(query, owner, dimensions, wanted), wanted) if wanted.texts else None
     facets: dict[tuple[str, str, str], tuple[str, ...]] = {}
-    unpack = partial(_unpacked, owner)
+    read = partial(_memory_of, owner)
     start = 0
     for first, last in known.windows():
         sql = apart(
@@ -92,24 +91,24 @@ def _batches(
         columns = in_order(query(sql, [*params, first, last] * 2), "number")
         values = {name: column.tolist() for name, column in columns.items()}
         keys = list(map(message_key, values["thread_id"], values["seq"]))
-        records = [marshal.dumps(row) for row in zip(keys, *(values[name] for name in PACKED), strict=True)]
+        rows = list(zip(keys, *(values[name] for name in ROW), strict=True))
         texts = [
-            unpack(record).content if marked or role == Role.TOOL.value or len(content) > MOST else _plain(content)
-            for record, content, marked, role in zip(
-                records, values["content"], values["marked"], values["role"], strict=True
+            read(row).content if marked or role == Role.TOOL.value or len(content) > MOST else _plain(content)
+            for row, content, marked, role in zip(
+                rows, values["content"], values["marked"], values["role"], strict=True
             )
         ]
         places = list(zip(values["role"], values["thread_id"], values["session_id"], strict=True))
         for n, place in enumerate(places):
             if place not in facets:
-                facets[place] = tuple(filter_terms_of(unpack(records[n])))
+                facets[place] = tuple(filter_terms_of(read(rows[n])))
         size = len(keys)
         created, never = integers(columns["created"]), np.full(size, NEVER, dtype=np.int64)
         yield Batch(
             order=integers(columns["number"]),
             ids=keys,
-            records=records,
-            unpack=unpack,
+            rows=rows,
+            read=read,
             digests=np.frombuffer(b"".join(map(text_digest, texts)), dtype="<u8").reshape(-1, 2),
             keys=keys,
             kinds=[Kind.EPISODE.value] * size,
@@ -227,9 +226,9 @@ def _hashes(columns: dict[str, NDArray[Any]]) -> NDArray[np.int64]:
     return np.fromiter(map(hash, pairs), dtype=np.int64, count=len(columns["id"]))
 
 
-def _unpacked(owner: Owner, record: bytes) -> Memory:
-    """Return the message of a record as a memory: its key, then PACKED."""
-    _, thread_id, message_id, seq, content, details, created, grant_id = marshal.loads(record)  # noqa: S302  packed in this process
+def _memory_of(owner: Owner, row: Sequence[Any]) -> Memory:
+    """Return the message of a row as a memory: its key, then ROW."""
+    _, thread_id, message_id, seq, content, details, created, grant_id = row
     scope = owner.scope
     return message_of((
         owner.agent_id, scope.user_id, scope.chat_id, thread_id, message_id, seq, content, details, "",

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import duckdb
 
 from memoryd.model import filter_terms
-from memoryd.store.duckdb import rows
+from memoryd.store.duckdb import queries, rows
 
 __all__ = ["Tell", "refresh_filter_terms"]
 
@@ -28,10 +28,10 @@ def refresh_filter_terms(con: duckdb.DuckDBPyConnection, tell: Tell) -> None:
         return
     con.execute("UPDATE meta SET value = '0' WHERE name = 'filter_terms'")  # whoever comes next starts over
     total, end = con.execute("SELECT count(*), coalesce(max(rowid), -1) + 1 FROM memories").fetchall()[0]
-    select = f"SELECT {', '.join(rows.MEMORY_COLUMNS)}, NULL, NULL, NULL, facets FROM memories"
+    select = queries.select_memories("(SELECT * FROM memories WHERE rowid >= ? AND rowid < ?)", "m.facets")
     done = 0
     for first in range(0, end, PAGE):  # by places in the table: in the order of ids each page would read all of it
-        page = con.execute(f"{select} WHERE rowid >= ? AND rowid < ?", [first, min(first + PAGE, end)]).fetchall()
+        page = con.execute(select, [first, min(first + PAGE, end)]).fetchall()
         memories = [(rows.memory_of(row[:-1]), row[-1]) for row in page]
         changed = [
             {"id": memory.id, "facets": new} for memory, old in memories if (new := rows.facets_text(memory)) != old

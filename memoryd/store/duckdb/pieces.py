@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
-from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 import duckdb
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 from memoryd.model.trust import Trust
 
 __all__ = [
-    "WEIGHT", "Query", "Rows", "apart", "bytes_of", "datetime_of", "in_order", "integers", "reading", "rows_in",
+    "WEIGHT", "Query", "Rows", "apart", "bytes_of", "in_order", "integers", "reading", "rows_in",
     "stacked",
 ]  # fmt: skip
 
@@ -26,7 +25,6 @@ SIZES = "2 * text_bytes AS bytes, least(254, text_bytes // 4 + 2) * 128 AS token
 WEIGHT = "".join(f" WHEN '{trust.value}' THEN {trust.weight}" for trust in Trust)
 MOST_ROWS = 4096  # that a load holds at a time; others wait for 6 ms while they become objects
 MOST_BYTES = 8 << 20  # of them: words may take ten times as long as the text that they are read of
-EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001  as the columns hold times
 
 
 @contextlib.contextmanager
@@ -115,8 +113,3 @@ def stacked(column: NDArray[Any], dimensions: int) -> NDArray[np.float32]:
         if isinstance(vector, np.ndarray | tuple | list):
             found[n] = vector
     return found
-
-
-def datetime_of(value: int | None) -> datetime | None:
-    """Return a time of so many microseconds since 1970 as the columns hold it."""
-    return None if value is None else EPOCH + timedelta(microseconds=value)

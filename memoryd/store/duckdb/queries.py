@@ -39,10 +39,7 @@ _ORDERS = {
 
 def select_memories(source: str, *more: str) -> str:
     """Return the select of memories from `memories`, or from a select in parentheses, and of more columns of m."""
-    columns = ", ".join(
-        [*(f"m.{name}" for name in MEMORY_COLUMNS), "u.recall_time", "u.recall_count", "u.trusted_recall_time", *more]
-    )
-    return f"SELECT {columns} FROM {source} AS m LEFT JOIN uses AS u ON u.memory_id = m.id"
+    return f"SELECT {', '.join((*MEMORY_COLUMNS, *more))} FROM {source} AS m LEFT JOIN uses AS u ON u.memory_id = m.id"
 
 
 def of_owner(owner: Owner) -> Clause:

@@ -5,19 +5,20 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
-from datetime import UTC, date, datetime
-from types import MappingProxyType
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from memoryd.model import memory_columns
 from memoryd.model.change import Entry
-from memoryd.model.entity import Entity, EntityType, Form, Mention
+from memoryd.model.entity import Entity, EntityType
 from memoryd.model.filter_terms import filter_terms_of
 from memoryd.model.grant import Grant, Permission, Quota, permission_names
-from memoryd.model.memory import Judgement, Kind, Memory, Source
+from memoryd.model.memory import Memory
+from memoryd.model.memory_columns import COLUMNS, PLAIN_DETAILS, RECALL_COLUMNS, row_of
 from memoryd.model.scope import Owner, Scope
 from memoryd.model.times import from_us, to_us
 from memoryd.model.trust import Trust
@@ -29,7 +30,7 @@ __all__ = [
     "UPDATED_COLUMNS",
     "aware",
     "columns_of",
-    "details_of",
+    "datetime_of",
     "entity_of",
     "entity_row",
     "entry_row",
@@ -39,35 +40,48 @@ __all__ = [
     "grant_row",
     "memory_of",
     "naive",
+    "plain",
     "request_name",
     "usage_name",
 ]
 
+EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001  as the columns hold times
 SEPARATOR = "\x1f"  # between filter terms; JSON strings never hold it
-_EMPTY: Mapping[str, Any] = MappingProxyType({})
 _NUMBERS = {"commit_seq", "recall_count", "text_bytes", "number", "thread", "seq", "place", "rank"}
-_KINDS = {kind.value: kind for kind in Kind}
-_TRUSTS = {trust.value: trust for trust in Trust}
-_FORMS = {form.value: form for form in Form}
-_TYPES = {kind.value: kind for kind in EntityType}
 
-MEMORY_COLUMNS = (
-    "id", "agent_id", "user_id", "chat_id", "content", "kind", "key", "details", "create_time", "event_time",
-    "expire_time", "supersede_time", "delete_time", "purge_time", "grant_id",
-)  # fmt: skip
-"""What is read back; `uses` adds recall_time, recall_count and trusted_recall_time."""
-
+TABLE_COLUMNS = tuple(name for name in COLUMNS if name not in RECALL_COLUMNS)
+"""Those of `memories`; `uses` holds the rest."""
+_NEVER_UPDATED = {"id", "content", "create_time", "grant_id"}
 UPDATED_COLUMNS = (
-    "kind", "key", "facets", "details", "traits", "event_time", "expire_time", "supersede_time", "delete_time",
-    "purge_time", "terms", "text_bytes", "commit_seq",
+    *(name for name in TABLE_COLUMNS if name not in _NEVER_UPDATED),
+    "facets", "traits", "terms", "text_bytes", "commit_seq",
 )  # fmt: skip
 """What an update may change: all but the id, the owner, the statement and its vector. No list is among them, so that
 DuckDB updates in place."""
 
 
+def plain(name: str, table: str = "") -> str:
+    """Return the SQL that reads one of the COLUMNS as a plain value; `table` ends with a dot."""
+    if name == "details":
+        return f"nullif({table}details, '{PLAIN_DETAILS}')"
+    return f"epoch_us({table}{name})" if name.endswith("_time") else f"{table}{name}"
+
+
+MEMORY_COLUMNS = tuple(
+    [f"m.{name}" for name in ("agent_id", "user_id", "chat_id")]
+    + [plain(name, "u." if name in RECALL_COLUMNS else "m.") for name in COLUMNS]
+)
+"""What `memory_of` reads of `memories` as m and `uses` as u, as SQL."""
+
+
 def naive(time: datetime | None) -> datetime | None:
     """Return the time as the columns hold it: UTC, without saying so."""
     return None if time is None else time.astimezone(UTC).replace(tzinfo=None)
+
+
+def datetime_of(value: int | None) -> datetime | None:
+    """Return a time of so many microseconds since 1970 as the columns hold it."""
+    return None if value is None else EPOCH + timedelta(microseconds=value)
 
 
 def aware(time: datetime) -> datetime:
@@ -80,54 +94,6 @@ def filter_term_pattern(term: str) -> str:
     return f"{SEPARATOR}{json.dumps(term, ensure_ascii=False)}{SEPARATOR}"
 
 
-def _details(memory: Memory) -> str:
-    """Return what no query compares, as JSON without what is at its default."""
-    source, judgement = memory.source, memory.judgement
-    details: dict[str, Any] = {
-        "subjects": memory.subjects,
-        "tags": memory.tags,
-        "category": memory.category,
-        "metadata": dict(memory.metadata),
-        "source": {
-            "speaker": source.speaker,
-            "channel": source.channel,
-            "thread_id": source.thread_id,
-            "session_id": source.session_id,
-            "message_ids": source.message_ids,
-        }
-        if source != Source()
-        else None,
-        "decay_rate": memory.decay_rate,
-        "protected": memory.protected,
-        "reinforce_time": None if memory.reinforce_time is None else to_us(memory.reinforce_time),
-        "supersedes": memory.supersedes,
-        "superseded_by": memory.superseded_by,
-        "contested_with": memory.contested_with,
-        "delete_trust": memory.delete_trust and memory.delete_trust.value,
-        "supersede_trust": memory.supersede_trust and memory.supersede_trust.value,
-        "delete_reason": memory.delete_reason,
-        "claims": memory.claims,
-        "mentions": [
-            [mention.entity_id, mention.text, mention.form.value, mention.type.value, mention.about, mention.same_as]
-            for mention in memory.mentions
-        ],
-        "enrich_time": None if memory.enrich_time is None else to_us(memory.enrich_time),
-        "author": memory.author,
-        "judgement": judgement and {
-            "rule": judgement.rule,
-            "reason": judgement.reason,
-            "evidence": judgement.evidence,
-        },
-    }  # fmt: skip
-    kept = {name: value for name, value in details.items() if value or (name == "decay_rate" and value is not None)}
-    return details_of(memory.trust, memory.confidence, kept)
-
-
-def details_of(trust: Trust, confidence: float, more: Mapping[str, Any] = _EMPTY) -> str:
-    """Return what every memory has in `details`, and more."""
-    return json.dumps({"confidence": confidence, "trust": trust.value, **more}, ensure_ascii=False)
-
-
 def facets_text(memory: Memory) -> str:
     """Return what filters ask for of a memory, as the column `facets` holds it."""
     facets = filter_terms_of(memory)
@@ -138,26 +104,17 @@ def facets_text(memory: Memory) -> str:
 def entry_row(entry: Entry, commit_seq: int) -> dict[str, Any]:
     """Return an entry as column → value."""
     memory = entry.memory
+    stored = dict(zip(COLUMNS, row_of(memory), strict=True))
+    stored["details"] = stored["details"] or PLAIN_DETAILS
     return {
-        "id": memory.id,
+        **{name: datetime_of(stored[name]) if name.endswith("_time") else stored[name] for name in TABLE_COLUMNS},
         "agent_id": memory.agent_id,
         "user_id": memory.scope.user_id,
         "chat_id": memory.scope.chat_id,
-        "content": memory.content,
         "text_digest": text_digest(memory.content).hex(),
-        "kind": memory.kind.value,
-        "key": memory.key,
         "facets": facets_text(memory),
-        "details": _details(memory),
-        "create_time": naive(memory.create_time),
-        "event_time": naive(memory.event_time),
-        "expire_time": naive(memory.expire_time),
-        "supersede_time": naive(memory.supersede_time),
-        "delete_time": naive(memory.delete_time),
-        "purge_time": naive(memory.purge_time),
         "terms": entry.terms,
         "fingerprint": entry.fingerprint,
-        "grant_id": memory.grant_id,
         "traits": entry.traits,
         "text_bytes": memory.text_bytes,
         "commit_seq": commit_seq,
@@ -269,61 +226,6 @@ def entity_of(owner: Owner, entity_id: str, details: str, create_time: datetime)
     )  # fmt: skip
 
 
-def _utc(time: datetime | None) -> datetime | None:
-    return None if time is None else time.replace(tzinfo=UTC)
-
-
-_NO_SOURCE = Source()
-
-
 def memory_of(row: Sequence[Any]) -> Memory:
-    """Return the memory of a row: MEMORY_COLUMNS, then those of `uses`."""
-    (
-        memory_id, agent_id, user_id, chat_id, content, kind, key, details_json, create_time, event_time, expire_time,
-        supersede_time, delete_time, purge_time, grant_id, recall_time, recall_count, trusted_recall_time,
-    ) = row  # fmt: skip
-    details: dict[str, Any] = json.loads(details_json)
-    source, judgement, reinforced = details.get("source"), details.get("judgement"), details.get("reinforce_time")
-    enriched = details.get("enrich_time")
-    return Memory(
-        id=memory_id,
-        agent_id=agent_id,
-        scope=Scope(user_id, chat_id),
-        content=content,
-        kind=_KINDS[kind],
-        subjects=tuple(details.get("subjects", ())),
-        tags=tuple(details.get("tags", ())),
-        category=details.get("category", ""),
-        metadata=details.get("metadata", {}),
-        key=key,
-        source=Source(**{**source, "message_ids": tuple(source["message_ids"])}) if source else _NO_SOURCE,
-        confidence=details["confidence"],
-        decay_rate=details.get("decay_rate"),
-        trust=_TRUSTS[details["trust"]],
-        grant_id=grant_id,
-        protected=details.get("protected", False),
-        create_time=create_time.replace(tzinfo=UTC),
-        event_time=event_time.replace(tzinfo=UTC),
-        reinforce_time=None if reinforced is None else from_us(reinforced),
-        expire_time=_utc(expire_time),
-        supersede_time=_utc(supersede_time),
-        delete_time=_utc(delete_time),
-        purge_time=_utc(purge_time),
-        supersedes=tuple(details.get("supersedes", ())),
-        superseded_by=details.get("superseded_by", ""),
-        contested_with=tuple(details.get("contested_with", ())),
-        judgement=Judgement(**judgement) if judgement else None,
-        delete_trust=_TRUSTS.get(details.get("delete_trust", "")),
-        supersede_trust=_TRUSTS.get(details.get("supersede_trust", "")),
-        recall_time=_utc(recall_time),
-        recall_count=recall_count or 0,
-        trusted_recall_time=_utc(trusted_recall_time),
-        delete_reason=details.get("delete_reason", ""),
-        claims=tuple(details.get("claims", ())),
-        mentions=tuple(
-            Mention(entity_id, text, _FORMS[form], _TYPES[kind], about, same_as)
-            for entity_id, text, form, kind, about, same_as in details.get("mentions", ())
-        ),
-        enrich_time=None if enriched is None else from_us(enriched),
-        author=details.get("author", ""),
-    )
+    """Return the memory of a row: MEMORY_COLUMNS."""
+    return memory_columns.memory_of(Owner(row[0], Scope(row[1], row[2])), row[3:])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import marshal
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, TypeVar
@@ -17,32 +16,33 @@ from memoryd.model.change import Entry
 from memoryd.model.commits import Snapshot
 from memoryd.model.entity import Entity
 from memoryd.model.memory import Kind, Memory
+from memoryd.model.memory_columns import memory_of
 from memoryd.model.scope import Owner
-from memoryd.model.trust import Trust
-from memoryd.store.duckdb import queries, rows
+from memoryd.store.duckdb import queries
 from memoryd.store.duckdb.pieces import (
     WEIGHT,
     Query,
     Rows,
     apart,
     bytes_of,
-    datetime_of,
     in_order,
     integers,
     reading,
     rows_in,
     stacked,
 )
+from memoryd.store.duckdb.rows import SEPARATOR, TABLE_COLUMNS, datetime_of, entity_of, plain
 from memoryd.store.duckdb.vectors import column_of
 
 __all__ = ["entities_of", "entry_of", "read_snapshot"]
 
 T = TypeVar("T")
 # What is told by the column that windows are found by, and all else: see `pieces.apart`.
-TIMES = "id, epoch_us(create_time) AS created, epoch_us(nullif(event_time, create_time)) AS own_happened"
-NOTED = " OR ".join(f"contains(details, '\"{name}\"')" for name in ("mentions", "claims", "contested_with"))
+TIMES = "id, epoch_us(create_time) AS create_time"
+TIME_COLUMNS = ("create_time", "event_time", "expire_time", "supersede_time")  # as Times tells them
+NOTED = " OR ".join(f"contains(memories.details, '\"{name}\"')" for name in ("mentions", "claims", "contested_with"))
 SAID = ", ".join(
-    f"CASE WHEN kind = '{Kind.EPISODE.value}' THEN coalesce(details->>'$.{path}', '') END AS {name}"
+    f"CASE WHEN kind = '{Kind.EPISODE.value}' THEN coalesce(memories.details->>'$.{path}', '') END AS {name}"
     for name, path in (
         ("thread_id", "source.thread_id"),
         ("session_id", "source.session_id"),
@@ -50,15 +50,12 @@ SAID = ", ".join(
         ("category", "category"),
     )
 )
+READ = [f"{plain(name)} AS {name}" for name in TABLE_COLUMNS if name != "create_time"]
 TEXTS = (
-    "id, content, kind, key, nullif(details, ?) AS details, epoch_us(event_time) AS happened,"
-    " epoch_us(expire_time) AS expires, epoch_us(supersede_time) AS superseded, grant_id, text_digest, facets, traits,"
-    f" terms, length(content) AS characters, CASE details->>'$.trust'{WEIGHT} END AS trust,"
-    f" (details->>'$.confidence')::DOUBLE AS confidence, {NOTED} AS noted, {SAID}"
+    f"{', '.join(READ)}, text_digest, facets, traits, terms, length(content) AS characters,"
+    f" CASE memories.details->>'$.trust'{WEIGHT} END AS trust,"
+    f" (memories.details->>'$.confidence')::DOUBLE AS confidence, {NOTED} AS noted, {SAID}"
 )
-PLAIN = rows.details_of(Trust.HOST, 1.0)  # what most memories have, and no record repeats
-# what is packed of a memory whose owner is known, in the order of `_unpacked`; then its recalls
-PACKED = ("id", "content", "kind", "key", "details", "created", "own_happened", "expires", "superseded", "grant_id")
 
 
 def entities_of(cursor: duckdb.DuckDBPyConnection, owner: Owner) -> list[Entity]:
@@ -67,7 +64,7 @@ def entities_of(cursor: duckdb.DuckDBPyConnection, owner: Owner) -> list[Entity]
     found = cursor.execute(
         f"SELECT id, details, create_time FROM entities WHERE {where} ORDER BY id", params
     ).fetchall()
-    return [rows.entity_of(owner, *row) for row in found]
+    return [entity_of(owner, *row) for row in found]
 
 
 def read_snapshot(
@@ -121,35 +118,34 @@ def _batches(
     vector = f"CASE WHEN fingerprint = ? THEN {column_of(wanted.dimensions)} END" if has_vectors else "NULL"
     tokens = "CASE WHEN fingerprint = ? THEN token_vectors END" if has_vectors and wanted.tokens else "NULL::BLOB"
     windows = "CASE WHEN fingerprint = ? THEN window_vectors END" if has_vectors else "NULL::BLOB"
-    given = [PLAIN] + [wanted.fingerprint] * (2 * has_vectors + (has_vectors and wanted.tokens))
+    given = [wanted.fingerprint] * (2 * has_vectors + (has_vectors and wanted.tokens))
     texts = f"{TEXTS}, {vector} AS vector, {tokens} AS tokens, {windows} AS windows"
     uses = _Uses(cursor, owner)
     facets = _Facets()
-    unpack = partial(_unpacked, owner)
+    read = partial(memory_of, owner)
     for where, params in _windows(owner, known):
         sql = apart(texts, TIMES, "memories", where, key="id")
-        columns = in_order(cursor.execute(sql, [*given, *params, *params]).fetchnumpy(), "created")
-        created = integers(columns["created"])
+        columns = in_order(cursor.execute(sql, [*given, *params, *params]).fetchnumpy(), "create_time")
+        created = integers(columns["create_time"])
         recalls, recalled = uses.of(created)
         values = {name: columns[name].tolist() for name in columns if name not in {"vector", "tokens", "windows"}}
-        packed = [*(values[name] for name in PACKED), *recalled]
-        records = [marshal.dumps(row) for row in zip(*packed, strict=True)]
+        rows = list(zip(*(values[name] for name in TABLE_COLUMNS), *recalled, strict=True))
         yield Batch(
             order=created,
             ids=values["id"],
-            records=records,
-            unpack=unpack,
+            rows=rows,
+            read=read,
             digests=np.frombuffer(bytes.fromhex("".join(values["text_digest"])), dtype="<u8").reshape(-1, 2),
             keys=values["key"],
             kinds=values["kind"],
-            times=Times(*(integers(columns[name], NEVER) for name in ("created", "happened", "expires", "superseded"))),
+            times=Times(*(integers(columns[name], NEVER) for name in TIME_COLUMNS)),
             trusts=np.asarray(columns["trust"], dtype=np.uint8),
             confidences=np.asarray(columns["confidence"], dtype=np.float64),
             recalls=recalls,
             facets=[facets[text] for text in values["facets"]],
             traits=values["traits"],
             characters=integers(columns["characters"]),
-            noted=[(n, unpack(records[n])) for n in np.flatnonzero(columns["noted"]).tolist()],
+            noted=[(n, read(rows[n])) for n in np.flatnonzero(columns["noted"]).tolist()],
             said=_said(*(values[name] for name in Said._fields)),
             terms=values["terms"],
             vectors=stacked(columns["vector"], wanted.dimensions) if wanted.texts else None,
@@ -227,23 +223,8 @@ class _Facets(dict[str, tuple[str, ...]]):
     """The filter terms of the columns `facets` that were met; each is read once."""
 
     def __missing__(self, text: str) -> tuple[str, ...]:
-        terms = self[text] = tuple(json.loads(one) for one in text.split(rows.SEPARATOR) if one)
+        terms = self[text] = tuple(json.loads(one) for one in text.split(SEPARATOR) if one)
         return terms
-
-
-def _unpacked(owner: Owner, record: bytes) -> Memory:
-    """Return the memory of a record: PACKED, then when it was recalled, how often, and when by the host."""
-    (
-        memory_id, content, kind, key, details, created, own_happened, expires, superseded, grant_id, recalled, count,
-        trusted_recalled,
-    ) = marshal.loads(record)  # noqa: S302  packed in this process, never read from outside  # fmt: skip
-    scope, happened = owner.scope, created if own_happened is None else own_happened
-    details = PLAIN if details is None else details
-    times = (created, happened, expires, superseded, None, None)
-    return rows.memory_of((
-        memory_id, owner.agent_id, scope.user_id, scope.chat_id, content, kind, key, details, *map(datetime_of, times),
-        grant_id, datetime_of(recalled), count, datetime_of(trusted_recalled),
-    ))  # fmt: skip
 
 
 def entry_of(
