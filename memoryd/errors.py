@@ -35,6 +35,8 @@ StartupError           the daemon does not start; the message says why and what 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import ClassVar
 
 __all__ = [
@@ -68,6 +70,7 @@ __all__ = [
     "Unauthenticated",
     "Unavailable",
     "by_reason",
+    "in_part",
 ]
 
 
@@ -83,10 +86,19 @@ class MemorydError(Exception):
         self.field = field
         self.limit = limit
 
-    def within(self, prefix: str) -> MemorydError:
-        """Return the same error with the field named inside a larger request: `requests[3].` + `content`."""
-        field = prefix + self.field if self.field else prefix.rstrip(".")
-        return type(self)(f"{prefix.rstrip('.')}: {self.message}", field=field, limit=self.limit)
+    def within(self, part: str) -> MemorydError:
+        """Return the same error with its field named as that of a part of the request: `requests[3]` + `content`."""
+        field = f"{part}.{self.field}" if self.field else part
+        return type(self)(f"{part}: {self.message}", field=field, limit=self.limit)
+
+
+@contextmanager
+def in_part(part: str) -> Iterator[None]:
+    """Let errors name the part of the request that they are about, as `MemorydError.within` does."""
+    try:
+        yield
+    except MemorydError as error:
+        raise error.within(part) from None
 
 
 class InvalidArgument(MemorydError):

@@ -12,10 +12,11 @@ from google.protobuf import message_factory
 from google.protobuf.message import DecodeError
 from hypothesis import given
 from hypothesis import strategies as st
-from memory_client import Caveats, InvalidArgument, Permission, attenuate
+from memory_client import Caveats, Permission, attenuate
 
+from memoryd.errors import InvalidArgument, LimitExceeded
 from memoryd.v1 import memory_service_pb2
-from memoryd.wire.raw import count_fields
+from memoryd.wire.raw import check_counts, counted
 from tests.access_helpers import ABSENT, DENIED, METHODS, MISMATCH, NOBODY, OK, ask, ask_raw
 from tests.doors import a_world, socket_of
 from tests.support import PATIENCE_S
@@ -76,26 +77,61 @@ def test_a_message_that_would_unfold_in_memory_is_refused_before_it_is_read(worl
     assert too_much == ask_raw(channel, batch, b"\x22\x05\x12\x03bob" * 500_000)
     assert too_much == ask_raw(channel, batch, b"\x58\x01" * 1_000_000)  # fields that nobody knows
     assert too_much == ask_raw(channel, search, b"\x22\x01x" + b"\x32\x02\x1a\x00" * 60_000)
+    item = b"\x2a\x01x" + b"\x42\x00" * 20_000  # a memory with so many empty tags
+    assert too_much == ask_raw(
+        channel, batch, b"\x22" + bytes([len(item) & 127 | 128, len(item) >> 7 & 127 | 128, len(item) >> 14]) + item
+    )
     append = "/memoryd.v1.ConversationService/AppendMessages"
     calls = b"\x52\x00" * 60_000  # tool calls of one message, two bytes each
     length = bytes([len(calls) & 127 | 128, len(calls) >> 7 & 127 | 128, len(calls) >> 14])
     assert too_much == ask_raw(channel, append, b"\x22\x01t\x3a" + length + calls)
 
 
-@given(st.binary(max_size=200), st.integers(1, 20))
-def test_fields_are_counted_as_the_parser_counts_them_or_more(raw, number):
-    most = 5
+BATCH = memory_service_pb2.BatchAddMemoriesRequest
+COUNTED = counted(BATCH.DESCRIPTOR, {"requests": 2, "tags": 2, "metadata": 1})
+items = st.builds(
+    memory_service_pb2.AddMemoryRequest,
+    content=st.just("x"),
+    tags=st.lists(st.just("t"), max_size=4),
+    metadata=st.dictionaries(st.sampled_from("abc"), st.just("v"), max_size=3),
+)
+
+
+@given(st.builds(BATCH, requests=st.lists(items, max_size=4)).map(lambda made: made.SerializeToString()) | st.binary())
+def test_fields_are_counted_as_the_parser_counts_them_or_more(raw):
     try:
-        found = count_fields(raw, number, most=most)
-    except InvalidArgument:  # a group, which the parser would skip
+        check_counts(raw, COUNTED)
+    except (InvalidArgument, LimitExceeded):
         return
-    message = memory_service_pb2.BatchAddMemoriesRequest()
+    message = BATCH()
     try:
         message.ParseFromString(raw)
     except DecodeError:
         return
-    if number == 4:
-        assert min(len(message.requests), most + 1) <= found
+    assert len(message.requests) <= 2
+    assert all(len(item.tags) <= 2 and len(item.metadata) <= 1 for item in message.requests)
+
+
+@pytest.mark.parametrize(
+    ("raw", "field"),
+    [
+        (BATCH(requests=[{}] * 3).SerializeToString(), "requests"),
+        (BATCH(requests=[{}, {"tags": ["t"] * 3}]).SerializeToString(), "requests[1].tags"),
+        (BATCH(requests=[{"metadata": {"a": "b", "c": "d"}}]).SerializeToString(), "requests[0].metadata"),
+        (b"\x58\x01" * 65, ""),
+    ],
+    ids=["items", "tags", "metadata", "unknown"],
+)
+def test_what_is_too_much_is_named(raw, field):
+    with pytest.raises(LimitExceeded) as caught:
+        check_counts(raw, COUNTED)
+    assert field == caught.value.field
+
+
+def test_numbers_in_one_piece_are_counted_too():
+    filtered = memory_service_pb2.SearchMemoriesRequest(filter={"kinds": [1] * 2000})
+    with pytest.raises(LimitExceeded, match="filter.kinds has more than"):
+        check_counts(filtered.SerializeToString(), counted(filtered.DESCRIPTOR, {}))
 
 
 def test_a_batch_of_so_many_items_and_no_more_is_read():
@@ -103,7 +139,12 @@ def test_a_batch_of_so_many_items_and_no_more_is_read():
         items = [memory_service_pb2.AddMemoryRequest(content="x" * 300) for _ in range(count)]
         return memory_service_pb2.BatchAddMemoriesRequest(user_id="u", requests=items).SerializeToString()
 
-    assert [0, 1, 99, 100, 101, 101] == [count_fields(batch(n), 4, most=100) for n in (0, 1, 99, 100, 101, 5000)]
+    fields = counted(BATCH.DESCRIPTOR, {"requests": 100})
+    for n in (0, 1, 99, 100):
+        check_counts(batch(n), fields)
+    for n in (101, 5000):
+        with pytest.raises(LimitExceeded):
+            check_counts(batch(n), fields)
 
 
 def test_calls_of_one_grant_under_way_are_bounded_at_every_door(world):

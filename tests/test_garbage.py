@@ -68,3 +68,19 @@ def test_the_longer_a_pass_takes_the_sooner_comes_the_next(paced):
             collector._young()
         pauses[aim_s] = collector._pause_s
     assert {1e9: garbage.LONGEST_S, 0.0: garbage.SHORTEST_S} == pauses
+
+
+async def test_what_is_old_is_collected_once_the_process_has_grown_however_busy_it_is(paced):
+    paced.setattr(garbage, "QUIET_SHARE", 0.0)
+    held, size = Circle(), [100 << 20]
+    paced.setattr(garbage, "resident_bytes", lambda: size[0])
+    collector = Garbage()
+    gc.unfreeze()  # the circle with it, as if it had come later
+    work = asyncio.create_task(collector.collect())
+    gone = weakref.ref(held)
+    del held
+    size[0] += garbage.GROWN_BYTES
+    assert not await is_gone(gone, 50)
+    size[0] += 1
+    assert await is_gone(gone)
+    work.cancel()

@@ -3,7 +3,8 @@ The interpreter's garbage collector in small passes: a pass holds everybody for 
 
 Left alone, it looks at young objects when more were made than freed. A daemon whose caches are full frees as many as it
 makes, so young objects heap up, and a pass over them takes 5 to 15 ms. Here a pass comes by time, and takes about 1 ms.
-A pass over everything takes 100 ms beside 12,000 memories; it comes when nobody is served.
+A pass over everything takes 100 ms beside 12,000 memories; it comes when nobody is served, or when the process has
+grown by so much that old circles may be what fills it.
 """
 
 from __future__ import annotations
@@ -12,9 +13,11 @@ import asyncio
 import contextlib
 import ctypes
 import gc
+import resource
 import time
+from pathlib import Path
 
-__all__ = ["Garbage"]
+__all__ = ["Garbage", "resident_bytes"]
 
 AIM_S = 0.001  # of a young pass
 SHORTEST_S, LONGEST_S = 0.01, 0.25  # between two
@@ -24,6 +27,20 @@ LOOK_S = 2.0  # at how busy it is
 QUIET_SHARE = 0.03  # of one core; who uses less serves nobody
 FULL_EVERY_S = 60.0  # at the most
 WORTH_S = 2.0  # of work since the last full pass, or there is little to collect
+MOST_PASSES = 4
+GROWN_BYTES = 256 << 20  # since the last full pass, and another one comes however busy it is
+
+
+def resident_bytes() -> int:
+    """Return how much memory the process has."""
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    return pages * resource.getpagesize()
+
+
+def _give_back() -> None:
+    """Give free memory back to the system."""
+    with contextlib.suppress(OSError, AttributeError):  # a C library other than glibc has no malloc_trim
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 class Garbage:
@@ -34,8 +51,8 @@ class Garbage:
         gc.collect()
         gc.freeze()
         gc.set_threshold(*THRESHOLDS)
-        with contextlib.suppress(OSError, AttributeError):  # a C library other than glibc has no malloc_trim
-            ctypes.CDLL(None).malloc_trim(0)  # loading a model takes more than it keeps
+        _give_back()  # loading a model takes more than it keeps
+        self._resident = resident_bytes()
         self._pause_s = SHORTEST_S
         self._looked = self._full = (time.monotonic(), time.process_time())
         """When it was looked at how busy the process is, and when all was collected; and the work until then."""
@@ -45,9 +62,20 @@ class Garbage:
         while True:
             await asyncio.sleep(self._pause_s)
             self._young()
-            if time.monotonic() - self._looked[0] >= LOOK_S and self._is_quiet():
-                gc.collect()
-                self._full = self._looked = (time.monotonic(), time.process_time())
+            if time.monotonic() - self._looked[0] >= LOOK_S:
+                has_grown = resident_bytes() - self._resident > GROWN_BYTES
+                if self._is_quiet() or has_grown:
+                    self._all(until_clean=has_grown)
+
+    def _all(self, *, until_clean: bool) -> None:
+        """Collect everything; what only a finalizer lets go of is met by another pass."""
+        for _ in range(MOST_PASSES if until_clean else 1):
+            if not gc.collect():
+                break
+        if until_clean:
+            _give_back()
+        self._resident = resident_bytes()
+        self._full = self._looked = (time.monotonic(), time.process_time())
 
     def _young(self) -> None:
         """Collect what is young; after half the pause there is half as much to look at."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import resource
 import secrets
 import signal
 import sys
@@ -17,7 +16,6 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime, timedelta
 from itertools import count
-from pathlib import Path
 from typing import Any
 
 import structlog
@@ -25,7 +23,7 @@ from google.protobuf.duration_pb2 import Duration
 
 from memoryd.audit.log import AuditLog
 from memoryd.daemon.config import Config
-from memoryd.daemon.garbage import Garbage
+from memoryd.daemon.garbage import Garbage, resident_bytes
 from memoryd.daemon.jobs import look_at_clock
 from memoryd.daemon.loop_lag import LoopLag
 from memoryd.daemon.schedule import expressions_of
@@ -316,7 +314,7 @@ class _Daemon:
             "index_scopes": ports.indexes.scopes,
             "index_bytes": ports.indexes.nbytes,
             "warnings": warnings,
-            "rss_bytes": _rss_bytes(),
+            "rss_bytes": resident_bytes(),
             "sandbox_count": len(doors.listeners),
             "max_loop_lag": lag,
             "unembedded_count": embedding.pending_count,
@@ -347,11 +345,6 @@ def _embedding_warnings(known: Reembedding) -> list[str]:
         f"{known.pending_count} memories have no vector of the model in use, and are found by their words until {how}"
     )
     return [none + why]
-
-
-def _rss_bytes() -> int:
-    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
-    return pages * resource.getpagesize()
 
 
 async def _self_check(ports: Ports) -> None:

@@ -51,6 +51,7 @@ async def run_to_completion(work: Coroutine[Any, Any, T]) -> T:
     call = current_call()
     if call is not None:
         call.changes.append(task)  # it counts as under way until it has ended
+        task.add_done_callback(call.changes.remove)  # else its error and the call would hold each other
     task.add_done_callback(_done)
     try:
         return await asyncio.shield(task)

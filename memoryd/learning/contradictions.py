@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from memoryd.domain.background import BackgroundWorker, class_of
 from memoryd.domain.pipeline import Decision, answering, decide_and_commit
 from memoryd.domain.ports import Ports
+from memoryd.domain.shares import first_places
 from memoryd.domain.writing.contest import contested_both
 from memoryd.domain.writing.judge import Neighbour
 from memoryd.domain.writing.known import KnownStatements
@@ -296,9 +297,7 @@ async def _vector_of(memory: Memory, index: ScopeIndex | None, ports: Ports) -> 
 
 def _with_equals(newer: Memory, others: Sequence[Memory], most: int) -> list[Memory]:
     """Return the first of some statements, so that those of lower trust take half of the places at the most."""
-    lower = [one for one in others if newer.trust.outranks(one.trust)]
-    barred = {one.id for one in lower[most // 2 :]}
-    return [one for one in others if one.id not in barred][:most]
+    return first_places(others, most, lambda one: newer.trust.outranks(one.trust), keeps_free=True)
 
 
 def _may_be_of(newer: Memory, beside: Neighbour) -> bool:

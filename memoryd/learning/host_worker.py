@@ -20,7 +20,7 @@ from memoryd.domain.ports import Ports
 from memoryd.domain.retrieval.page_token import number_after, read_number
 from memoryd.domain.retrieval.presentation import present_one
 from memoryd.domain.shared import thread_lock
-from memoryd.errors import Conflict, InvalidArgument, LimitExceeded, MemorydError, ThreadNotFound
+from memoryd.errors import Conflict, InvalidArgument, LimitExceeded, ThreadNotFound, in_part
 from memoryd.learning.extractor import Learnt
 from memoryd.learning.writing import Judged, Offered, embedded, judged, offered, quota_locks
 from memoryd.model import limits
@@ -229,13 +229,17 @@ class _SaveFacts(Write[list[AddResult]]):
 
     async def _offer(self, n: int, fact: SaidFact) -> Offered | None:
         """Return what a fact offers, in the name of the message of lowest trust; None where it is not sure enough."""
-        key, at = self._key, f"facts[{n}]"
+        with in_part(f"facts[{n}]"):
+            return await self._offered(fact)
+
+    async def _offered(self, fact: SaidFact) -> Offered | None:
+        key = self._key
         found = await self.ports.store.conversations.messages(self._named(fact.message_ids))
         of_session = {message.id: message for message in found if message.session_id == key.session_id}
         missing = [one for one in fact.message_ids if one not in of_session]
         if missing or not fact.message_ids:
             said = f"{missing[0]!r} is no message of the session" if missing else "name the messages that say so"
-            raise InvalidArgument(f"{at}.message_ids: {said}", field=f"{at}.message_ids")
+            raise InvalidArgument(f"message_ids: {said}", field="message_ids")
         if fact.confidence < self.ports.policy.of(key.owner.agent_id).extraction_threshold:
             return None
         ordered = sorted(of_session.values(), key=lambda one: (one.trust.weight, one.role is Role.USER, one.seq))
@@ -251,12 +255,9 @@ class _SaveFacts(Write[list[AddResult]]):
             tags=fact.tags,
             also=tuple(ordered[1:]),
         )
-        try:
-            made = offered(learnt, self.now, is_strict=True)
-        except MemorydError as error:
-            raise error.within(f"{at}.") from None
+        made = offered(learnt, self.now, is_strict=True)
         if made is None:
-            raise InvalidArgument(f"{at} is over, or holds what was masked", field=at)
+            raise InvalidArgument("the fact is over, or holds what was masked")
         return made
 
     def _named(self, ids: Collection[str]) -> MessageSelector:

@@ -11,7 +11,7 @@ from memoryd.domain.conversation.erase import erase_thread
 from memoryd.domain.conversation.search import search_messages
 from memoryd.domain.conversation.threads import ThreadKey
 from memoryd.domain.ports import Ports
-from memoryd.errors import MemorydError
+from memoryd.errors import in_part
 from memoryd.model import limits
 from memoryd.model.conversation import Thread
 from memoryd.model.grant import Permission
@@ -219,8 +219,6 @@ def _drafts(request: pb.AppendMessagesRequest) -> list[MessageDraft]:
     """Return the messages of a request, checked; an error names the one that is wrong."""
     drafts = []
     for n, message in enumerate(request.messages):
-        try:
+        with in_part(f"messages[{n}]"):
             drafts.append(draft_from_pb(message))
-        except MemorydError as error:
-            raise error.within(f"messages[{n}].") from None
     return drafts

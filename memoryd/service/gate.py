@@ -11,6 +11,7 @@ import asyncio
 import time
 import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -30,6 +31,7 @@ from memoryd.errors import (
     MemorydError,
     PermissionDenied,
     Unauthenticated,
+    in_part,
 )
 from memoryd.identity.authentication import Authenticator, Session
 from memoryd.identity.grants import Grants
@@ -154,6 +156,7 @@ class Gate(grpc.GenericRpcHandler):
                 outcome = await self._outcome(method, messages, context, call_context)
             if isinstance(outcome, bytes):
                 return outcome
+            del messages  # what aborts a call keeps this frame until the collector comes
             if _is_refusal(outcome) and self._authenticator.door is not Door.ADMIN:
                 await asyncio.sleep(REFUSAL_DELAY_S)
             return await _abort(context, outcome)
@@ -175,7 +178,7 @@ class Gate(grpc.GenericRpcHandler):
                 call_context.rpc, **_line(call_context, began), code=error.code, reason=error.reason, field=error.field
             )
             self._note(call_context, error.code, error.reason, error.field)
-            return error.with_traceback(None)
+            return _bare(error)
         except asyncio.CancelledError:
             log.info(call_context.rpc, **_line(call_context, began), code="CANCELLED")
             self._note(call_context, "CANCELLED")
@@ -262,6 +265,12 @@ class Gate(grpc.GenericRpcHandler):
             self._audit.note(call_context, outcome, reason, field)
 
 
+def _bare(error: MemorydError) -> MemorydError:
+    """Return an error without what brought it about, whose frames hold the request and the call, in circles."""
+    error.__context__ = error.__cause__ = None
+    return error.with_traceback(None)
+
+
 def _is_refusal(error: MemorydError) -> bool:
     return isinstance(error, Unauthenticated | PermissionDenied | LimitExceeded)
 
@@ -269,8 +278,8 @@ def _is_refusal(error: MemorydError) -> bool:
 async def _received(messages: AsyncIterator[bytes]) -> bytes:
     """Return the message of a call; InvalidArgument if it has none, or drips."""
     try:
-        async with asyncio.timeout(RECEIVE_S):
-            async for raw in messages:
+        async with asyncio.timeout(RECEIVE_S), aclosing(aiter(messages)) as arriving:  # type: ignore[type-var]  # it is
+            async for raw in arriving:
                 return raw
     except TimeoutError:
         raise InvalidArgument(f"the request did not arrive within {RECEIVE_S:.0f} s") from None
@@ -285,17 +294,14 @@ def _authorise(method: Method, request: Any, session: Session) -> tuple[str, str
     for n, item in enumerate(getattr(request, method.items)):
         if not (item.agent_id or item.user_id or item.chat_id):
             continue
-        try:
+        with in_part(f"{method.items}[{n}]"):
             session.identity(item.agent_id, item.user_id, item.chat_id)
-        except MemorydError as error:
-            raise error.within(f"{method.items}[{n}].") from None
-        for name, effective in zip(IDENTITY, identity, strict=True):
-            value = getattr(item, name)
-            if value and value != effective:
-                raise InvalidArgument(
-                    f"{method.items}[{n}].{name} differs from the batch's; leave it out, or send batches apart",
-                    field=f"{method.items}[{n}].{name}",
-                )
+            for name, effective in zip(IDENTITY, identity, strict=True):
+                value = getattr(item, name)
+                if value and value != effective:
+                    raise InvalidArgument(
+                        f"{name} differs from the batch's; leave it out, or send batches apart", field=name
+                    )
     return identity
 
 

@@ -13,7 +13,7 @@ from memoryd.domain.retrieval.withheld import memory_for, result_for
 from memoryd.domain.scopes import Scopes
 from memoryd.domain.writing import add, restore
 from memoryd.domain.writing.confirm import confirm
-from memoryd.errors import InvalidArgument, LimitExceeded, MemorydError
+from memoryd.errors import InvalidArgument, LimitExceeded, in_part
 from memoryd.model import limits
 from memoryd.model.grant import Permission
 from memoryd.model.memory import Draft
@@ -213,8 +213,6 @@ def _drafts(request: pb.BatchAddMemoriesRequest) -> list[Draft]:
         )
     drafts = []
     for n, item in enumerate(request.requests):
-        try:
+        with in_part(f"requests[{n}]"):
             drafts.append(draft_from_pb(item))
-        except MemorydError as error:
-            raise error.within(f"requests[{n}].") from None
     return drafts

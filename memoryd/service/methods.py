@@ -19,7 +19,7 @@ from memoryd.errors import InvalidArgument, LimitExceeded, StartupError
 from memoryd.model import limits
 from memoryd.model.grant import Permission
 from memoryd.wire.contract import writes_of
-from memoryd.wire.raw import count_fields, fields_of
+from memoryd.wire.raw import Counted, check_counts, counted
 
 __all__ = ["IDENTITY", "RULES", "Access", "Method", "UnguardedMethod", "methods_of"]
 
@@ -43,8 +43,6 @@ class Rule:
     most_bytes: int = limits.MAX_REQUEST_BYTES
     items: str = ""
     """The repeated field whose messages count as a write each, where they do not say who asks."""
-    parts: str = ""
-    """The repeated field of each item that is counted too, at the most MAX_TOOL_CALLS of them."""
 
 
 _HOST = Rule(Access.HOST)
@@ -72,7 +70,7 @@ RULES: Mapping[str, Rule] = {
     "EntityService/UnmergeEntity": Rule(Permission.CORRECT),
     "EntityService/ForgetPerson": Rule(Permission.DELETE),
     "ConversationService/AppendMessages": Rule(
-        Permission.APPEND, most_bytes=limits.MAX_MESSAGE_BYTES, items="messages", parts="tool_calls"
+        Permission.APPEND, most_bytes=limits.MAX_MESSAGE_BYTES, items="messages"
     ),
     "ConversationService/ListMessages": Rule(Permission.READ_MESSAGES),
     "ConversationService/GetThread": Rule(Permission.READ_MESSAGES),
@@ -143,40 +141,25 @@ class Method:
     names_caller: bool
     """Whether the request says who asks."""
     items: str
-    """The repeated field that is counted, whose messages may say so too; empty: none."""
-    items_number: int
-    """Its number in the request."""
-    parts_number: int
-    """The number of `rule.parts` in an item; 0: none."""
+    """The repeated field whose messages count as a write each, and may say who asks too; empty: none."""
+    counted: Mapping[int, Counted]
+    """How much of what a request may hold, by the numbers of its fields."""
 
     def parse(self, raw: bytes) -> Any:
         """
         Return the request of these bytes; LimitExceeded before anything is made of more than a request may hold.
 
-        A few bytes an item become a kilobyte each in memory, so items are counted before they are read.
+        A few bytes an item become a kilobyte each in memory, so all lists are counted before they are read.
         """
         if len(raw) > self.rule.most_bytes:
             raise LimitExceeded(
                 f"the request has {len(raw)} bytes; the limit is {self.rule.most_bytes}", limit="request_bytes"
             )
-        if self.items and count_fields(raw, self.items_number, most=limits.MAX_BATCH) > limits.MAX_BATCH:
-            raise LimitExceeded(
-                f"{self.items} has more than {limits.MAX_BATCH} items", field=self.items, limit=self.items
-            )
-        if self.parts_number:
-            self._count_parts(raw)
+        check_counts(raw, self.counted)
         try:
             return self.request.FromString(raw)
         except (DecodeError, UnicodeDecodeError):
             raise InvalidArgument("the request is not the message that this method takes") from None
-
-    def _count_parts(self, raw: bytes) -> None:
-        most = limits.MAX_TOOL_CALLS
-        items = (piece for number, piece in fields_of(raw) if number == self.items_number)
-        for n, item in enumerate(items):
-            if count_fields(item, self.parts_number, most=most) > most:
-                field = f"{self.items}[{n}].{self.rule.parts}"
-                raise LimitExceeded(f"{field} has more than {most} items", field=field, limit=self.rule.parts)
 
     def weight(self, request: Any) -> int:
         """Return how many writes a request is."""
@@ -197,16 +180,13 @@ def methods_of(descriptor: Any, service: Any, rules: Mapping[str, Rule] = RULES)
     for method in descriptor.methods:
         message = method.input_type
         items = [
-            (field.name, field.number)
+            field.name
             for field in message.fields
             if field.is_repeated and field.message_type is not None and _names_caller(field.message_type)
         ]
         rule = rules[f"{descriptor.name}/{method.name}"]
-        parts = 0
-        if rule.items:
-            listed = message.fields_by_name[rule.items]
-            items = [(rule.items, listed.number)]
-            parts = listed.message_type.fields_by_name[rule.parts].number if rule.parts else 0
+        items = [rule.items] if rule.items else items
+        most = {"tool_calls": limits.MAX_TOOL_CALLS} | dict.fromkeys(items, limits.MAX_BATCH)
         yield Method(
             f"/{descriptor.full_name}/{method.name}",
             method.name,
@@ -215,7 +195,6 @@ def methods_of(descriptor: Any, service: Any, rules: Mapping[str, Rule] = RULES)
             getattr(service, method.name),
             writes_of(method),
             _names_caller(message),
-            items=items[0][0] if items else "",
-            items_number=items[0][1] if items else 0,
-            parts_number=parts,
+            items=items[0] if items else "",
+            counted=counted(message, most),
         )

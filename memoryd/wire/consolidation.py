@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from memoryd.errors import InvalidArgument, MemorydError
+from memoryd.errors import InvalidArgument, in_part
 from memoryd.model.caller import DEFAULT_AGENT
 from memoryd.model.learnt import MemoryConflict, Proposal, Resolution, SaidFact, SessionKey, Stands
 from memoryd.model.scope import Owner, Scope
@@ -58,12 +58,12 @@ def key_to_pb(key: SessionKey) -> pb.SessionRef:
 
 def fact_from_pb(message: pb.LearntFact, n: int) -> SaidFact:
     """Return the fact of a message, the n-th of its request."""
-    try:
+    with in_part(f"facts[{n}]"):
         confidence = message.confidence if message.HasField("confidence") else 1.0
         check_share(confidence, "confidence")
         return SaidFact(
             content=message.content,
-            message_ids=tuple(check_id(one, "message_ids") for one in message.message_ids),
+            message_ids=tuple(check_id(one, f"message_ids[{at}]") for at, one in enumerate(message.message_ids)),
             kind=KIND.from_pb(message.kind),
             category=message.category,
             confidence=confidence,
@@ -72,8 +72,6 @@ def fact_from_pb(message: pb.LearntFact, n: int) -> SaidFact:
             subjects=tuple(message.subjects),
             tags=tuple(message.tags),
         )
-    except MemorydError as error:
-        raise error.within(f"facts[{n}].") from None
 
 
 def fact_to_pb(fact: SaidFact) -> pb.LearntFact:

@@ -234,10 +234,13 @@ def states_to_pb(states: frozenset[SessionState]) -> list[Any]:
 
 def states_from_pb(codes: Any) -> frozenset[SessionState]:
     """Return the states of codes; InvalidArgument for one that is not known."""
-    found = [STATE.known(code) for code in codes]
-    if None in found:
-        raise InvalidArgument("states names a state that is not known", field="states")
-    return frozenset(state for state in found if state is not None)
+    found = set()
+    for n, code in enumerate(codes):
+        state = STATE.known(code)
+        if state is None:
+            raise InvalidArgument(f"states[{n}] is {code}, which is no state of a session", field=f"states[{n}]")
+        found.add(state)
+    return frozenset(found)
 
 
 def working_memory_to_pb(held: WorkingMemory) -> conversation_pb2.WorkingMemory:

@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from memoryd.errors import InvalidArgument
+from memoryd.errors import InvalidArgument, in_part
 from memoryd.model.entity import EntityRef
 from memoryd.model.memory import Draft, Judgement, Kind, Outcome, ShownMemory, Source, State
 from memoryd.model.open_enum import OpenEnum
@@ -263,9 +263,11 @@ def filter_to_pb(wanted: Filter) -> memory_pb2.MemoryFilter:
 def filter_from_pb(request: Any) -> Filter:
     """Return the filter of a search, list or delete request, checked."""
     message: memory_pb2.MemoryFilter = request.filter
-    times: dict[str, Any] = {field: time_from_pb(message, field) for field in _FILTER_TIMES}
+    with in_part("filter"):
+        times: dict[str, Any] = {field: time_from_pb(message, field) for field in _FILTER_TIMES}
+        kinds = frozenset(_kind(code, f"kinds[{n}]") for n, code in enumerate(message.kinds))
     return Filter(
-        kinds=frozenset(_kind(code, "filter.kinds") for code in message.kinds),
+        kinds=kinds,
         subjects=tuple(message.subjects),
         tags=tuple(message.tags),
         metadata=dict(message.metadata),

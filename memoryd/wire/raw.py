@@ -3,31 +3,63 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
 
-from memoryd.errors import InvalidArgument
+from memoryd.errors import InvalidArgument, LimitExceeded
 
-__all__ = ["count_fields", "fields_of"]
+__all__ = ["Counted", "check_counts", "counted"]
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5  # wire types of protobuf
-_OTHER_FIELDS = 64  # more than any request has beside its items; what has more is counted as too many
+MOST_PARTS = 1024  # of any list of a request; the longest that one may hold has 1,000 items
+MOST_PLAIN = 64  # fields that are no lists, more than any message has
 
 
-def count_fields(raw: bytes, number: int, *, most: int) -> int:
-    """Return how often a field of that number stands in a message, at the most `most` + 1; too many others count so."""
-    found = others = 0
-    for one, _ in fields_of(raw):
-        found += one == number
-        others += one != number
-        if others > _OTHER_FIELDS:
-            return most + 1
-        if found > most:
-            break
+class Counted(NamedTuple):
+    """A field of a message that is counted, or holds some that are."""
+
+    name: str
+    most: int
+    is_list: bool
+    is_packed: bool
+    """Whether its numbers may come in one piece, of at least a byte each."""
+    parts: Mapping[int, Counted]
+    """What is counted of each item, by the number of the field."""
+
+
+def counted(message: Any, most: Mapping[str, int]) -> Mapping[int, Counted]:
+    """Return what is counted of messages of a descriptor, by the number of the field; `most` by name, if other."""
+    found: dict[int, Counted] = {}
+    for field in message.fields:
+        inner = field.message_type
+        parts = {} if inner is None or inner.GetOptions().map_entry else counted(inner, most)
+        if field.is_repeated or parts:
+            least = most.get(field.name, MOST_PARTS) if field.is_repeated else MOST_PLAIN
+            is_packed = field.is_repeated and inner is None and field.cpp_type != field.CPPTYPE_STRING
+            found[field.number] = Counted(field.name, least, field.is_repeated, is_packed, parts)
     return found
 
 
-def fields_of(raw: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield the number of each field of a message, with its bytes where it is a message itself; up to what is none."""
+def check_counts(raw: bytes, fields: Mapping[int, Counted], path: str = "") -> None:
+    """Raise LimitExceeded where a message holds more of a field than it may; InvalidArgument for what is no message."""
+    counts: Counter[int] = Counter()
+    for number, piece in _fields_of(raw):
+        field = fields.get(number)
+        place = number if field is not None and field.is_list else 0  # all that are no lists together
+        before = counts[place]
+        counts[place] += max(1, len(piece)) if field is not None and field.is_packed else 1
+        most = field.most if field is not None and place else MOST_PLAIN
+        if counts[place] > most:
+            name = f"{path}{field.name}" if field is not None and place else path.rstrip(".")
+            what = "items" if place else "fields"
+            raise LimitExceeded(f"{name or 'the request'} has more than {most} {what}", field=name, limit=name)
+        if field is not None and field.parts:
+            check_counts(piece, field.parts, f"{path}{field.name}[{before}]." if place else f"{path}{field.name}.")
+
+
+def _fields_of(raw: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield the number of each field of a message, with its bytes where it has a length; up to what is none."""
     at = 0
     with contextlib.suppress(IndexError):  # not a message: the parser says so
         while at < len(raw):

@@ -116,7 +116,7 @@ async def test_what_is_malformed_is_named_and_nothing_is_stored(memory):
     for drafts, error, name in (
         ([], InvalidArgument, "messages"),
         ([MessageDraft(content="x")] * 101, LimitExceeded, "messages"),
-        ([MessageDraft(content="x", id="a"), MessageDraft(content="y", id="a")], InvalidArgument, r"messages\[1\].id"),
+        ([MessageDraft(content="x", id="a"), MessageDraft(content="y", id="a")], InvalidArgument, r"messages\[1\]: id"),
     ):
         with pytest.raises(error, match=name):
             await memory.append("t", drafts)

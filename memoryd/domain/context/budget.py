@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from memoryd.domain.context.render import Line
-from memoryd.domain.retrieval.places import SHARE_OF_TRUST, for_higher_trust
+from memoryd.domain.shares import Room
 from memoryd.domain.tokens import Measure
 from memoryd.index.analysis import analyse
 from memoryd.model.context import (
@@ -255,25 +255,20 @@ def _any_fitting(one: _Sized, left: int) -> tuple[list[Line], int]:
     """
     lines: list[Line] = []
     others = [(line, size) for line, size in one.lines if not line.item.trust.is_sandbox]
-    for_sandboxes = left - min(sum(size for _, size in others), left // SHARE_OF_TRUST)
-    places = one.most - min(sum(not line.beside for line, _ in others), for_higher_trust(one.most))
+    room = Room(left, sum(size for _, size in others))
+    places = Room(one.most, sum(not line.beside for line, _ in others))
     taken: set[tuple[str, str]] = set()
     for line, size in one.lines:
-        sandboxed = line.item.trust.is_sandbox
-        if size > left or (sandboxed and size > for_sandboxes):
+        is_lower = line.item.trust.is_sandbox
+        is_there = line.beside in taken if line.beside else places.left_for(is_lower=is_lower) > 0
+        if not is_there or size > room.left_for(is_lower=is_lower):
             continue
-        if line.beside:
-            if line.beside not in taken:
-                continue
-        elif len(taken) == one.most or (sandboxed and places == 0):
-            continue
-        else:
+        if not line.beside:
             taken.add(line.key)
-            places -= sandboxed
-        left -= size
-        for_sandboxes -= size if sandboxed else 0
+            places.take(1, is_lower=is_lower)
+        room.take(size, is_lower=is_lower)
         lines.append(line)
-    return lines, left
+    return lines, room.left
 
 
 def _section(name: str, lines: Sequence[Line]) -> ContextSection:

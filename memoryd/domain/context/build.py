@@ -14,6 +14,7 @@ from memoryd.domain.context.render import Line, Shown, memory_line, message_line
 from memoryd.domain.policy import Policy
 from memoryd.domain.ports import Ports
 from memoryd.domain.retrieval.prompt import Prompt
+from memoryd.domain.shares import Room
 from memoryd.domain.tokens import ESTIMATE, Measure
 from memoryd.index.analysis import analyse
 from memoryd.model import limits
@@ -220,18 +221,15 @@ def _working_lines(held: list[tuple[str, WorkingMemory]], most: int, shown: Show
         for n, (name, memory) in enumerate(held)
     ]
     made = sorted((line for some in each for line in some), key=lambda line: line.item.trust.is_sandbox)
-    others = sum(len(line.body) for line in made if not line.item.trust.is_sandbox)
-    for_sandboxes = most - min(others, most // 2)
+    room = Room(most, sum(len(line.body) for line in made if not line.item.trust.is_sandbox))
     lines: list[Line] = []
     for line in made:
-        marks = len(line.head) + len(line.tail)
-        room = (min(most, for_sandboxes) if line.item.trust.is_sandbox else most) - marks
-        if room <= 0:
-            continue
-        fitting = line.cut(room)
-        lines.append(fitting)
-        most -= marks + len(fitting.body)
-        for_sandboxes -= marks + len(fitting.body) if line.item.trust.is_sandbox else 0
+        is_lower, marks = line.item.trust.is_sandbox, len(line.head) + len(line.tail)
+        left = room.left_for(is_lower=is_lower) - marks
+        if left > 0:
+            fitting = line.cut(left)
+            lines.append(fitting)
+            room.take(marks + len(fitting.body), is_lower=is_lower)
     return tuple(lines)
 
 

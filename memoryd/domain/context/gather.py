@@ -15,12 +15,12 @@ from memoryd.domain.policy import Policy
 from memoryd.domain.ports import Ports
 from memoryd.domain.retrieval.answers_read import Answers, near_ids, read_answers
 from memoryd.domain.retrieval.newer import newer_of
-from memoryd.domain.retrieval.places import first_places, for_higher_trust
 from memoryd.domain.retrieval.presentation import present_one
 from memoryd.domain.retrieval.profile import profile_of
 from memoryd.domain.retrieval.prompt import Prompt
 from memoryd.domain.retrieval.recall import find
 from memoryd.domain.scopes import EpisodeScopes, Scopes
+from memoryd.domain.shares import first_places, for_higher_trust
 from memoryd.domain.subjects import known_people, people_of
 from memoryd.entities.directory import Directory
 from memoryd.entities.finders import find_entities
@@ -173,7 +173,7 @@ class Gatherer:
         if any(memory.source.session_id in excluded for memory in found):
             found = await self._memories(limits.MAX_SEARCH_LIMIT)
             left = [memory for memory in found if memory.source.session_id not in excluded]
-            return first_places(left, wanted + more, lambda one: one.trust)
+            return first_places(left, wanted + more, lambda one: one.trust.is_sandbox)
         if more and any(one.source.message_ids and one.source.thread_id == self._request.thread_id for one in found):
             return await self._memories(wanted + more)
         return found
@@ -338,7 +338,7 @@ class Gatherer:
         """Return hits, best first, each followed by those beside it; nothing twice."""
         policy = self._policy.conversation
         told = [hit.memory for hit in hits if hit.memory.id not in but and not is_filler(hit.memory.content)]
-        kept = first_places(told, self.most_recalled, lambda memory: memory.trust)
+        kept = first_places(told, self.most_recalled, lambda memory: memory.trust.is_sandbox)
         wanted: dict[Place, tuple[str, str] | None] = {(one.owner, *place_of(one.key)): None for one in kept}
         ordered: dict[Place, None] = {}
         for memory in kept:

@@ -27,7 +27,7 @@ from memoryd.domain.idempotency import IdempotentRequest, receipt_of
 from memoryd.domain.pipeline import Decision, Write, carry_out
 from memoryd.domain.ports import Ports
 from memoryd.domain.shared import thread_lock
-from memoryd.errors import Conflict, InvalidArgument, LimitExceeded
+from memoryd.errors import Conflict, InvalidArgument, LimitExceeded, in_part
 from memoryd.index.analysis import analyse, indexed_text
 from memoryd.knowledge.secrets import Given
 from memoryd.model import limits
@@ -171,10 +171,9 @@ class _Append(Write[Appended]):
             named = MessageSelector(owner=self._owner, thread_id=thread.id, ids=given)
             taken = {head.id for head in await store.conversations.heads(named)}
             for n, (draft, _, _) in enumerate(self._said):
-                if draft.id in taken:
-                    raise Conflict(
-                        f"the thread has a message {draft.id!r} already; leave it out", field=f"messages[{n}].id"
-                    )
+                with in_part(f"messages[{n}]"):
+                    if draft.id in taken:
+                        raise Conflict(f"the thread has a message {draft.id!r} already; leave it out", field="id")
         session, sessions = await session_for(
             thread, current, self._session_id, self.caller.trust, self.ports, self.now
         )
@@ -265,11 +264,10 @@ def _check(drafts: Sequence[MessageDraft], caller: Caller) -> None:
         )
     seen: set[str] = set()
     for n, draft in enumerate(drafts):
-        for name in ("id", "create_time"):
-            if getattr(draft, name) and caller.trust is Trust.SANDBOX:
-                raise InvalidArgument(
-                    f"messages[{n}].{name} is for hosts and importers; leave it out", field=f"messages[{n}].{name}"
-                )
-        if draft.id and draft.id in seen:
-            raise InvalidArgument(f"messages[{n}].id comes twice", field=f"messages[{n}].id")
+        with in_part(f"messages[{n}]"):
+            for name in ("id", "create_time"):
+                if getattr(draft, name) and caller.trust is Trust.SANDBOX:
+                    raise InvalidArgument(f"{name} is for hosts and importers; leave it out", field=name)
+            if draft.id and draft.id in seen:
+                raise InvalidArgument("id comes twice", field="id")
         seen.add(draft.id)

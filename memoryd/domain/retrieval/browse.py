@@ -67,19 +67,19 @@ def _bound_to(caller: Caller, wanted: Filter) -> bytes:
     return hashlib.blake2b(repr(asked).encode(), digest_size=16).digest()
 
 
-async def find(memory_id: str, caller: Caller, ports: Ports, *, deleted: bool = False) -> Memory:
-    """Return the one memory that the caller sees under an id or a unique prefix of at least 8 characters."""
-    prefix = check_id(memory_id, "id").lower()
+async def find(memory_id: str, caller: Caller, ports: Ports, *, deleted: bool = False, field: str = "id") -> Memory:
+    """Return the one memory that the caller sees under an id, named by a field, or a prefix of 8 characters or more."""
+    prefix = check_id(memory_id, field).lower()
     if len(prefix) < limits.MIN_ID_PREFIX:
         raise InvalidArgument(
-            f"id has {len(prefix)} characters; give at least {limits.MIN_ID_PREFIX} of its {limits.ID_LENGTH}",
-            field="id",
+            f"{field} has {len(prefix)} characters; give at least {limits.MIN_ID_PREFIX} of its {limits.ID_LENGTH}",
+            field=field,
         )
     found = await ports.store.memories.find(caller.visibility, prefix, deleted=deleted)
     if not found:
-        raise NotFound(f"there is no memory {prefix}", field="id")
+        raise NotFound(f"there is no memory {prefix}", field=field)
     if len(found) > 1:
-        raise AmbiguousId(f"several memories begin with {prefix}; give more of the id", field="id")
+        raise AmbiguousId(f"several memories begin with {prefix}; give more of the id", field=field)
     return found[0]
 
 

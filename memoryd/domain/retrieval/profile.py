@@ -14,9 +14,9 @@ from datetime import datetime
 import numpy as np
 from numpy.typing import NDArray
 
-from memoryd.domain.retrieval.places import first_places
 from memoryd.domain.retrieval.presentation import present, said_by
 from memoryd.domain.scopes import Scopes
+from memoryd.domain.shares import first_places
 from memoryd.index.scope import ScopeIndex
 from memoryd.knowledge.profile import CATEGORIES, MOST_CHARACTERS, ONE_AT_A_TIME, Standing, Topic, topic_of_category
 from memoryd.knowledge.text_traits import OVER, standing_in
@@ -79,7 +79,7 @@ async def profile_of(
             elif any(mention.entity_id in members for mention in memory.mentions):
                 others.append(one)
     found = [*_told(own, ONE_AT_A_TIME), *_told(others, frozenset())]
-    kept = first_places(found, MOST_ITEMS, lambda one: one.memory.trust)
+    kept = first_places(found, MOST_ITEMS, lambda one: one.memory.trust.is_sandbox)
     memories = await present([one.memory for one in kept], caller, scopes.ports, now, scopes=scopes)
     return [ProfileItem(one.topic.name.lower(), memory) for one, memory in zip(kept, memories, strict=True)]
 

@@ -26,6 +26,7 @@ from memoryd.domain.retrieval.rerank import MOST_READ as MOST_RERANKED
 from memoryd.domain.retrieval.rerank import reranked
 from memoryd.domain.retrieval.search import Asked, Found, search_each
 from memoryd.domain.scopes import Scopes
+from memoryd.domain.shares import FIFTH, for_higher_trust
 from memoryd.domain.subjects import resolve_subjects
 from memoryd.entities.finders import find_entities
 from memoryd.entities.known_names import KnownNames
@@ -57,7 +58,6 @@ _ID = re.compile(rf"[a-z2-7]{{{limits.MIN_ID_PREFIX},{limits.ID_LENGTH}}}")
 MOST_READ = 2000  # characters of a query in which names are looked for
 _PAST, _ANYBODY = "what has faded", ""  # locks
 FEW = 10  # hits that are shown at once
-KEPT = 5  # every fifth place of an answer is for higher trust than a sandbox's, where that answers too
 
 
 async def write_recalls(recalls: Mapping[Owner, Mapping[str, Recalled]], ports: Ports) -> None:
@@ -119,7 +119,8 @@ async def find(
         missing.append(Leg.KEYWORD)
         found = await _from_store(query, caller, scopes, embedded, now)
         if query.why_not:
-            miss = Miss((await browse.find(query.why_not, caller, ports, deleted=True)).id, 0, 0.0, ("not_compared",))
+            asked_for = await browse.find(query.why_not, caller, ports, deleted=True, field="why_not")
+            miss = Miss(asked_for.id, 0, 0.0, ("not_compared",))
     else:
         ready += await _faded(query, caller, scopes)
         asked = []
@@ -243,7 +244,7 @@ async def _names(text: str, caller: Caller, scopes: Scopes) -> frozenset[str]:
 
 def _asked(query: Query, sentence: str, question: Question, telling: list[str], kept: int | None) -> Asked:
     """Return what is searched for; `kept` places are for higher trust, unset: a fifth."""
-    share = -(-query.limit // KEPT) if query.limit > 1 else 0
+    share = for_higher_trust(query.limit, FIFTH) if query.limit > 1 else 0
     places = share if kept is None else min(kept, query.limit)
     digest = text_digest(sentence)
     return Asked(question, query.limit, query.min_score, digest, tuple(telling), places, strict=query.strict)

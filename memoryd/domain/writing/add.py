@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, TypeVar
@@ -19,7 +20,7 @@ from memoryd.domain.ports import Ports
 from memoryd.domain.retrieval.browse import find
 from memoryd.domain.retrieval.presentation import present_one
 from memoryd.domain.writing.session import WriteSession
-from memoryd.errors import Conflict, InvalidArgument, MemorydError, TrustTooLow
+from memoryd.errors import Conflict, InvalidArgument, TrustTooLow, in_part
 from memoryd.index.analysis import embedded_text
 from memoryd.model.caller import Caller
 from memoryd.model.change import ChangeSet, RecordedRequest
@@ -144,10 +145,8 @@ class _Statements(Write[list[AddResult]]):
         return Decision(change, answer)
 
     async def _consider(self, n: int, session: WriteSession) -> StatementOutcome:
-        try:
+        with self._part(n):
             return await session.consider(self.drafts[n], self._owners[n], self.caller, self._embedded[n])
-        except MemorydError as error:
-            raise self._at(n, error) from None
 
     async def _decline(self, request: IdempotentRequest) -> Decision[list[AddResult]]:
         """Store nothing, say why, and say the same when asked again."""
@@ -183,14 +182,13 @@ class _Statements(Write[list[AddResult]]):
         """Return what a check returns for each draft; its error names the item."""
         found = []
         for n, draft in enumerate(self.drafts):
-            try:
+            with self._part(n):
                 found.append(check(draft))
-            except MemorydError as error:
-                raise self._at(n, error) from None
         return found
 
-    def _at(self, _: int, error: MemorydError) -> MemorydError:
-        return error
+    def _part(self, _: int) -> AbstractContextManager[None]:
+        """Return in what errors of a draft name it."""
+        return nullcontext()
 
 
 class _Add(_Statements):
@@ -208,8 +206,8 @@ class _AddBatch(_Statements):
     def payload(self) -> object:
         return tuple(self.drafts)
 
-    def _at(self, n: int, error: MemorydError) -> MemorydError:
-        return error.within(f"requests[{n}].")
+    def _part(self, n: int) -> AbstractContextManager[None]:
+        return in_part(f"requests[{n}]")
 
 
 class _Correct(_Statements):
@@ -246,7 +244,7 @@ def check_changeable(memory: Memory, caller: Caller, now: datetime) -> None:
         raise TrustTooLow("the memory is of higher trust, which is not changed from here; add a statement of your own")
     state = memory.state_at(now)
     if state is not State.LIVE:
-        way = f"it was replaced by {memory.superseded_by}" if state is State.SUPERSEDED else "restore it first"
+        way = f"it was replaced by {memory.superseded_by}" if memory.superseded_by else "restore it first"
         raise Conflict(f"the memory is {state.value}; {way}", field="id")
 
 
