@@ -5,9 +5,14 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from memory_client import MessageDraft
 
 from memoryd.domain.background import BackgroundWorker, message_of
 from memoryd.errors import Unavailable
+from memoryd.learning import follow
+from memoryd.learning.extract import notice
+from memoryd.learning.rules import RulesExtractor
+from tests.builders import Local, ports_over, ram_store
 
 
 class Rests:
@@ -94,3 +99,21 @@ async def test_a_pause_ends_early_where_there_is_something_to_do():
         wake.set()
     work.cancel()
     assert 3 <= len(seen)
+
+
+async def test_who_says_something_all_the_time_keeps_nobody_from_being_learnt_from(clock, monkeypatch):
+    looks = 0
+    async with ports_over(ram_store()) as ports:
+        alice, flood = (Local(ports, clock, user_id=name) for name in ("alice", "flood"))
+        await alice.append("t", MessageDraft(content="I'm vegan"))
+
+        async def notice_under_flood(*args, **more):
+            nonlocal looks
+            looks += 1
+            assert looks < 9, "it looks for what is new as long as there is any"
+            await flood.append(f"t{looks}", MessageDraft(content="ok"))
+            return await notice(*args, **more)
+
+        monkeypatch.setattr(follow, "notice", notice_under_flood)
+        await follow.Learner(ports, RulesExtractor(), clock, lambda _: None, wait_s=0).step()
+        assert ["I'm vegan"] == [memory.content for memory in (await alice.list()).memories]

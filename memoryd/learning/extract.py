@@ -29,6 +29,7 @@ from memoryd.model.work import EXTRACTION_JOB, LLM_EXTRACTION_JOB, CounterName, 
 from memoryd.store.conversations import MessageSelector
 
 __all__ = [
+    "NOTICED",
     "Extracted",
     "at_once",
     "extract_thread",

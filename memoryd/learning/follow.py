@@ -16,7 +16,7 @@ from memoryd.domain.background import BackgroundWorker
 from memoryd.domain.ports import Ports
 from memoryd.errors import MemorydError
 from memoryd.learning.backoff import backoff_s
-from memoryd.learning.extract import at_once, extract_thread, extract_threads, notice, unnoticed, write_work
+from memoryd.learning.extract import NOTICED, at_once, extract_thread, extract_threads, notice, unnoticed, write_work
 from memoryd.learning.extractor import Exchange, Extractor, Learnt, NotNow
 from memoryd.model.change import ChangeSet
 from memoryd.model.scope import Owner
@@ -173,10 +173,10 @@ class Learner:
         return dict(await self._read_all(waiting, progress))
 
     async def _notice(self, wait_s: float, now: datetime) -> None:
+        """Note what was said; what comes while the last page is read is noted the next time, or reading never began."""
         async with self._turn:
-            looked = 1
-            while looked:
-                looked = await notice(self._ports, wait_s=wait_s, now=now, kind=self.kind)
+            while await notice(self._ports, wait_s=wait_s, now=now, kind=self.kind) >= NOTICED:
+                pass
 
     async def _read_all(self, works: Sequence[Work], progress: Progress | None = None) -> Counter[str]:
         """Read threads in their order, of each owner a page in turn, so that nobody waits for one who says much."""
