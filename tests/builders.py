@@ -9,7 +9,7 @@ import os
 import time
 from collections.abc import Sequence
 from contextlib import asynccontextmanager
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -42,6 +42,7 @@ from memoryd.model.change import Entry
 from memoryd.model.context import ContextRequest
 from memoryd.model.grant import Door, Quota
 from memoryd.model.memory import Draft, Memory, Outcome, ShownMemory, Source
+from memoryd.model.memory_columns import row_of
 from memoryd.model.query import Filter, Query
 from memoryd.model.receipt import AddReceipt, StatementOutcome
 from memoryd.model.scope import Scope, Visibility
@@ -99,7 +100,8 @@ async def traces_in(store, text: str) -> list[str]:
     """Return where a text stands in a store."""
     if store.files is not None:
         return await store.files.traces(text)
-    return ["memories.content"] if any(text in str(asdict(entry)) for entry in store._state.entries.values()) else []
+    held = (f"{row_of(entry.memory)} {entry.terms}" for entry in store._state.entries.values())
+    return ["memories.content"] if any(text in told for told in held) else []
 
 
 def with_ports(ports, **changed):

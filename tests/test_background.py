@@ -116,4 +116,4 @@ async def test_who_says_something_all_the_time_keeps_nobody_from_being_learnt_fr
 
         monkeypatch.setattr(follow, "notice", notice_under_flood)
         await follow.Learner(ports, RulesExtractor(), clock, lambda _: None, wait_s=0).step()
-        assert ["I'm vegan"] == [memory.content for memory in (await alice.list()).memories]
+        assert ["I'm vegan"] == [memory.content for memory in (await alice.page()).memories]

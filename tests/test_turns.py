@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import random
+import threading
 import time
+from dataclasses import replace
 
 from memoryd import turns
 from memoryd.domain.rules import Rules
@@ -12,10 +14,11 @@ from memoryd.domain.writing import evict
 from memoryd.domain.writing.judge import Known, Neighbour, Offer, contested_by, judge
 from memoryd.index.scope import ScopeIndex
 from memoryd.knowledge.read_statement import Reader
+from memoryd.model.call_context import CallContext, in_call
 from memoryd.model.memory import Draft, Outcome
 from memoryd.model.trust import Trust
 from memoryd.turns import TURN_S, in_turns
-from tests.builders import NOW, entry, memory, ports_over, ram_store
+from tests.builders import NOW, entry, memory, open_duckdb, ports_over, ram_store
 
 
 def busy(duration_s: float) -> None:
@@ -108,3 +111,24 @@ async def test_who_goes_for_a_new_memory_is_the_least_of_all_and_they_are_compar
     best_last = sorted((one.memory for one in entries), key=lambda one: evict.worth(one, NOW, decay))
     assert [one.id for one in best_last[:5]] == [one.id for one in victims]
     assert rounds >= 300
+
+
+async def test_a_grant_that_reads_much_leaves_threads_to_the_others(folder):
+    store = open_duckdb(folder)
+    readers, go_on = store.memories._readers, threading.Event()
+    call = CallContext(time=NOW, call="c", rpc="ListMessages", door="sandbox", grant_id="g")
+    try:
+        with in_call(call):
+            slow = [asyncio.create_task(readers.read(go_on.wait, 20)) for _ in range(8)]
+        await asyncio.sleep(0)
+        async with asyncio.timeout(10):
+            assert 1 == await readers.read(lambda: 1)
+            with in_call(replace(call, grant_id="other")):
+                assert 2 == await readers.read(lambda: 2)
+        assert not any(task.done() for task in slow)
+        go_on.set()
+        assert [True] * 8 == await asyncio.gather(*slow)
+        assert {} == readers._turns._held
+    finally:
+        go_on.set()
+        await store.close()

@@ -70,7 +70,14 @@ async def _refuse_others(thread: Thread, caller: Caller, ports: Ports) -> None:
         return
     before = thread.last_seq + 1
     while found := await ports.store.conversations.messages(
-        MessageSelector(owner=thread.owner, thread_id=thread.id, limit=READ_AT_ONCE, before=before, is_from_end=True),
+        MessageSelector(
+            owner=thread.owner,
+            thread_id=thread.id,
+            limit=READ_AT_ONCE,
+            before=before,
+            is_from_end=True,
+            most_bytes=limits.MAX_PAGE_BYTES,
+        ),
     ):
         if not all(map(caller.may_erase, found)):
             raise TrustTooLow("the thread holds messages of other users of the chat; it is not erased from a sandbox")

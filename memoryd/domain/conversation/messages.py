@@ -45,7 +45,14 @@ async def list_messages(  # noqa: PLR0913  one argument for each field of the co
     thread = await known_thread(key, owner, ports)
     if message_ids:
         named = await ports.store.conversations.messages(
-            MessageSelector(owner=owner, thread_id=thread.id, ids=message_ids),
+            MessageSelector(
+                owner=owner,
+                thread_id=thread.id,
+                ids=message_ids,
+                limit=len(message_ids),
+                is_from_end=True,
+                most_bytes=limits.MAX_PAGE_BYTES,
+            ),
         )
         return MessagePage(tuple(last_within(named, tokens)), "")
     bound = bound_to("messages", caller, key, session_id, in_view, *([whole] if whole else []))

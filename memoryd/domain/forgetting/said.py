@@ -70,11 +70,8 @@ async def said_of(names: Sequence[str], owner: Owner, ports: Ports) -> Said:
     messages: list[Message] = []
     words = [longest_word(name) for name in names]
     after = 0
-    while True:
-        page = await ports.store.conversations.numbered(after, limit=AT_ONCE, owner=owner, words=words)
+    while page := await ports.store.conversations.numbered(after, limit=AT_ONCE, owner=owner, words=words):
         messages += [message async for _, message in in_turns(page) if _names(names, _texts(message))]
-        if len(page) < AT_ONCE:
-            break
         after = page[-1][0]
     held = await ports.store.conversations.working_memory(owner)
     threads = await _threads(names, owner, ports)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from memoryd.model.batch import NEVER
 from memoryd.model.conversation import FirstSaid, Message, Session, SessionState, Thread, WorkingMemory
-from memoryd.model.limits import how_many_fit
+from memoryd.model.limits import MAX_PAGE_BYTES, how_many_fit
 from memoryd.model.scope import Owner, Scope, Visibility
 from memoryd.model.trust import Trust
 from memoryd.store.conversations import MessageHead, MessageSelector, Place, ThreadSelector, thread_name
@@ -42,7 +42,7 @@ T = TypeVar("T")
 NO_END = 2**62
 WINDOW, WIDER = 4, 16  # of a page: how many times its size is looked at, and how much more where that has too few
 FEW_PLACES = 32  # of messages in several threads
-FEW_MESSAGES = 20  # of a page: as many are read without looking at their sizes first
+FEW_MESSAGES = 2  # of a page: as many are read without looking at their sizes first
 OTHERWISE_WRITTEN = r"\\u|[\x{ff01}-\x{ff5e}\x{300}-\x{36f}]"
 """Letters as their numbers in JSON, in full width, or with marks of their own: `contains` finds no word in these."""
 
@@ -234,10 +234,17 @@ class DuckDBConversations:
         said = "lower(content || ' ' || details || ' ' || metadata)"
         condition = " OR ".join(f"contains({said}, ?)" for _ in words)
         condition += f" OR regexp_matches({said}, '{OTHERWISE_WRITTEN}')"
-        return await self._conversation_rows(
-            f"SELECT number, {', '.join(MESSAGE_COLUMNS)} FROM messages WHERE {where} AND number > ? AND ({condition})"
+        found = await self._conversation_rows(  # sizes are read before texts, as in `messages`
+            f"SELECT number, text_bytes FROM messages WHERE {where} AND number > ? AND ({condition})"
             f" ORDER BY number LIMIT {int(limit)}",
             [*params, after, *words],
+            lambda row: (int(row[0]), int(row[1])),
+        )
+        fitting = max(1, how_many_fit((size for _, size in found), MAX_PAGE_BYTES))
+        return await self._conversation_rows(
+            f"SELECT number, {', '.join(MESSAGE_COLUMNS)} FROM messages WHERE {where}"
+            " AND number IN (SELECT unnest(?::BIGINT[])) ORDER BY number",
+            [*params, [number for number, _ in found[:fitting]]],
             lambda row: (int(row[0]), message_of(row[1:])),
         )
 

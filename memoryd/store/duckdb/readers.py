@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 import duckdb
 from numpy.typing import NDArray
 
 from memoryd.errors import Unavailable
+from memoryd.model.call_context import current_call
 from memoryd.store.duckdb.gate import ReadGate
 from memoryd.store.duckdb.opening import Opened
 from memoryd.store.duckdb.writer import Writer
@@ -20,6 +22,34 @@ __all__ = ["Readers"]
 
 T = TypeVar("T")
 THREADS = 4
+MOST_OF_A_GRANT = 2  # of the threads
+
+
+class _Turns:
+    """Lets each grant have so many threads at a time, so that one that reads much leaves some to the others."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._held: dict[str, tuple[asyncio.Semaphore, int]] = {}
+        """By grant: its turns, and how many hold or await one."""
+
+    @asynccontextmanager
+    async def of(self, grant_id: str) -> AsyncIterator[None]:
+        """Wait for a turn of a grant; the host, and what the daemon does by itself, never wait."""
+        if not grant_id:
+            yield
+            return
+        turns, count = self._held.get(grant_id) or (asyncio.Semaphore(self._most), 0)
+        self._held[grant_id] = turns, count + 1
+        try:
+            async with turns:
+                yield
+        finally:
+            _, count = self._held[grant_id]
+            if count > 1:
+                self._held[grant_id] = turns, count - 1
+            else:
+                del self._held[grant_id]
 
 
 class Readers:
@@ -30,6 +60,7 @@ class Readers:
         self._opened = opened
         self._writer = writer
         self._pool = ThreadPoolExecutor(THREADS, "store-read")
+        self._turns = _Turns(MOST_OF_A_GRANT)
         self._local = threading.local()
         self._cursors: list[duckdb.DuckDBPyConnection] = []
         self.gate = ReadGate()
@@ -56,8 +87,9 @@ class Readers:
         """Run a function in a thread that reads; Unavailable or StoreDamaged in words of the contract."""
         if self.closed:
             raise Unavailable("the daemon is shutting down")
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._pool, self.read_here, lambda: function(*args))
+        loop, call = asyncio.get_running_loop(), current_call()
+        async with self._turns.of(call.grant_id if call is not None else ""):
+            return await loop.run_in_executor(self._pool, self.read_here, lambda: function(*args))
 
     def read_here(self, function: Callable[[], T]) -> T:
         """Run a function that reads in this thread; errors as of `read`."""
