@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import socket
 import subprocess
 import sys
+import threading
 import typing
+from pathlib import Path
 
 import memory_client
 import pytest
 from memory_client import (
     Appended,
     AsyncMemoryClient,
+    ConnectionLost,
     Draft,
     Filter,
     InternalError,
@@ -238,3 +242,50 @@ def test_messages_that_say_the_same_are_named_by_their_own_ids_in_a_search_of_al
         memory.append("t", [MessageDraft(content="The oven is broken", name="Ann", id=f"own-{n}") for n in range(3)])
         (hit,) = memory.search("the oven is broken", filter=Filter(kinds=frozenset({Kind.EPISODE}))).hits
     assert {"own-0", "own-1", "own-2"} == {hit.memory.id, *hit.same_ids}
+
+
+def losing_the_answer(place: Path, target: str) -> threading.Event:
+    """Serve a daemon's socket at another place; once the event is set, lose an answer and listen no more."""
+    loses, listener = threading.Event(), socket.socket(socket.AF_UNIX)
+    listener.bind(str(place))
+    listener.listen(8)
+
+    def carry(source: socket.socket, sink: socket.socket, *, is_answer: bool) -> None:
+        with contextlib.suppress(OSError):
+            while piece := source.recv(65536):
+                if is_answer and loses.is_set() and len(piece) > 60:  # more than a ping or a window
+                    place.unlink()
+                    listener.close()
+                    sink.shutdown(socket.SHUT_RDWR)
+                    return
+                sink.sendall(piece)
+
+    def serve() -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                near, _ = listener.accept()
+                far = socket.socket(socket.AF_UNIX)
+                far.connect(target.removeprefix("unix://"))
+                threading.Thread(target=carry, args=(near, far), kwargs={"is_answer": False}, daemon=True).start()
+                threading.Thread(target=carry, args=(far, near), kwargs={"is_answer": True}, daemon=True).start()
+
+    threading.Thread(target=serve, daemon=True).start()
+    return loses
+
+
+def test_a_write_that_may_have_happened_is_never_said_not_to_have(daemon, user, folder):
+    loses = losing_the_answer(folder / "lossy.sock", daemon.endpoint)
+    with MemoryClient(f"unix://{folder}/lossy.sock", timeout_s=4, wait_for_ready=False) as host:
+        host.acting_for(user_id=user).append("t", MessageDraft(content="first"))
+        loses.set()
+        with pytest.raises(ConnectionLost):
+            host.acting_for(user_id=user).append("t", MessageDraft(content="second"))
+    with MemoryClient(daemon.endpoint, user_id=user) as direct:
+        assert ["first", "second"] == [message.content for message in direct.messages("t").messages]
+
+
+def test_clients_of_one_channel_know_together_that_it_was_answered(daemon, user):
+    with MemoryClient(daemon.endpoint) as host:
+        host.acting_for(user_id=user).stats()
+        assert host._answered.is_set()
+        assert host.acting_for(user_id="somebody else")._answered.is_set()

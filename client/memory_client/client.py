@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -89,7 +90,7 @@ class MemoryClient(Conversations, Operations):
         self.identity = Identity.from_env(os.environ, agent_id, user_id, chat_id)
         self._timeout_s = timeout_s
         self._wait_for_ready = wait_for_ready
-        self._answered = False
+        self._answered = threading.Event()  # shared by all clients of the channel
         shown = Credentials.from_env(os.environ) if credentials is None else credentials
         tls = channel_credentials(self.target, shown)
         self._token = TokenSource(shown)
@@ -130,8 +131,9 @@ class MemoryClient(Conversations, Operations):
                 response_deserializer=call.response.FromString,
             )
         deadline = time.monotonic() + self._timeout_s
+        doubtful: ConnectionLost | None = None
         for attempt in range(ATTEMPTS):
-            wait = self._answered if self._wait_for_ready is None else self._wait_for_ready
+            wait = self._answered.is_set() if self._wait_for_ready is None else self._wait_for_ready
             left = max(0.001, deadline - time.monotonic())
             try:
                 answer = method(call.request, timeout=left, wait_for_ready=wait, metadata=self._token.metadata())
@@ -140,13 +142,17 @@ class MemoryClient(Conversations, Operations):
             except grpc.RpcError as failure:
                 error = error_of(failure, self.target, writes=call.writes, certified=self._certified)
                 if failure.code() not in NO_ANSWER:
-                    self._answered = True  # a refusal is an answer too
+                    self._answered.set()  # a refusal is an answer too
+                if isinstance(error, ConnectionLost):
+                    doubtful = error
+                elif isinstance(error, Unavailable) and doubtful is not None:
+                    error = doubtful  # an earlier attempt may have been carried out
                 pause = backoff_s(attempt)
                 last = attempt == ATTEMPTS - 1 or time.monotonic() + pause >= deadline
                 if not isinstance(error, Unavailable | ConnectionLost) or not call.retryable or last:
                     raise error from None
             else:
-                self._answered = True
+                self._answered.set()
                 return call.parse(answer)
             time.sleep(pause)
         raise AssertionError("unreachable: the last attempt returns or raises")
