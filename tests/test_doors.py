@@ -193,7 +193,12 @@ def test_the_commands_give_take_and_clean_up(world, folder):
     assert "older" not in memoryd("token", "rotate").stdout.partition("verify")[0]
     assert "planted by eve" in memoryd("grant", "memories", grant_id, "--deleted").stdout
     before = memoryd("grant", "list", "--json").stdout
-    assert 2 == memoryd("token", "issue", "--user", "eve", "--allow", "full", "--out", "/no/such/t").returncode
+    os.mkfifo(folder / "pipe")
+    (folder / "link").symlink_to(file)
+    for place in ("/no/such/t", str(folder), str(folder / "pipe"), str(folder / "link"), "/dev/null"):
+        assert 2 == memoryd("token", "issue", "--user", "eve", "--allow", "full", "--out", place).returncode, place
+    assert (folder / "pipe").is_fifo()
+    assert (folder / "link").is_symlink()
     assert before == memoryd("grant", "list", "--json").stdout  # no token that nobody has
     several = memoryd("sandbox", "close", "aaaaaaaa", grant_id)
     assert (1, True, True) == (several.returncode, "closed" in several.stdout, "no grant" in several.stderr)

@@ -27,8 +27,11 @@ def _to_file(out: Path, make: Callable[[], str]) -> None:
     """
     Put a token into a file that its owner alone may read, in place of the one that is there.
 
-    The file is made before the token, so that no token is made that cannot be handed over.
+    The file is made before the token, so that no token is made that cannot be handed over. What is there and is no
+    plain file, such as a folder, a device or a link, is left as it is.
     """
+    if out.is_symlink() or (out.exists() and not out.is_file()):
+        raise InvalidArgument(f"{out} is no plain file; name another place", field="out")
     part = out.with_name(out.name + ".part")
     try:
         part.unlink(missing_ok=True)
