@@ -57,6 +57,24 @@ async def test_what_the_rules_miss_among_the_pairs_is_read(old, new):
     assert score >= CONTESTED
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("Я люблю кошек", "Я живу в Москве"),
+        ("मुझे बिल्लियाँ पसंद हैं", "मैं दिल्ली में रहता हूँ"),
+        ("ฉันชอบแมว", "ฉันอาศัยอยู่ในกรุงเทพ"),
+        ("من گربه‌ها را دوست دارم", "من در تهران زندگی می‌کنم"),
+        ("Μου αρέσουν οι γάτες", "Μένω στην Αθήνα"),
+        ("אני אוהב חתולים", "I live in Haifa"),
+        ("私は東京に住んでいます", "猫が好きです"),
+    ],
+)
+async def test_a_script_of_which_it_knows_letters_alone_is_never_a_change(old, new):
+    reader = builtin_reader()
+    assert [0.0, 0.0] == await reader.read([(old, new), (new, old)])
+    reader.close()
+
+
 async def test_a_pair_has_one_score_in_any_company_and_a_long_or_empty_one_none():
     reader = builtin_reader()
     (alone,) = await reader.read([(OLD, NEW)])

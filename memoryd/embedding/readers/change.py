@@ -21,7 +21,7 @@ from memoryd.embedding.directory import files_of
 from memoryd.embedding.onnx import inputs_of, open_session, run_padded
 from memoryd.embedding.readers.adapters import tuned_encoder
 from memoryd.embedding.readers.reader import Read, Reader
-from memoryd.embedding.readers.texts import MOST_PIECES, Pair, pair_ids, pieces_of, whole_texts
+from memoryd.embedding.readers.texts import MOST_PIECES, Pair, are_known, pair_ids, pieces_of, whole_texts
 
 __all__ = ["NAME", "ChangeReader", "builtin_reader", "directory_reader"]
 
@@ -41,7 +41,10 @@ def _tuned(directory: Path | None) -> Read[Pair, float]:
     tuned = tuned_encoder(NAME, directory, outputs=1)
 
     def read(pairs: Sequence[Pair]) -> list[float]:
-        return [chance or 0.0 for chance in tuned.read(pair_ids(tuned.tokenizer, pairs))]
+        known = are_known(tuned.tokenizer, [text for pair in pairs for text in pair])
+        chances = tuned.read(pair_ids(tuned.tokenizer, pairs))
+        both = zip(known[::2], known[1::2], strict=True)  # of letters alone it would guess
+        return [(chance or 0.0) if all(of_pair) else 0.0 for chance, of_pair in zip(chances, both, strict=True)]
 
     return read
 

@@ -8,11 +8,14 @@ from typing import NamedTuple
 
 import tokenizers
 
+from memoryd.embedding.tokens import known_share
+
 __all__ = [
     "MOST_PIECES",
     "WORD",
     "WordPiece",
     "after_ids",
+    "are_known",
     "asked_ids",
     "pair_ids",
     "pieces_of",
@@ -21,6 +24,7 @@ __all__ = [
 ]
 
 MOST_PIECES = 48  # of a statement; longer ones are not read
+KNOWN = 0.5  # share of the letters; Latin has .83 to 1, Greek .3, other scripts nothing
 MOST_BEFORE = 24  # of what was said before a sentence; the last ones are read
 MOST_SAID = 64  # of a sentence
 MOST_ASKED = 48  # of a question
@@ -58,6 +62,16 @@ def pieces_of(tokenizer: tokenizers.Tokenizer, texts: Sequence[str], *, most: in
     short = [text if len(text) <= CHARACTERS * most else "" for text in texts]
     found = [item.ids for item in tokenizer.encode_batch(short, add_special_tokens=False)]
     return [ids if 0 < len(ids) <= most else None for ids in found]
+
+
+def are_known(tokenizer: tokenizers.Tokenizer, texts: Sequence[str]) -> list[bool]:
+    """Return of which texts the vocabulary has the words, and not letters alone as of most scripts but Latin."""
+    unknown = tokenizer.token_to_id("[UNK]")
+    cut = [text[: CHARACTERS * MOST_PIECES] for text in texts]
+    return [
+        known_share(text, one.offsets, [piece == unknown for piece in one.ids]) >= KNOWN
+        for text, one in zip(cut, tokenizer.encode_batch(cut, add_special_tokens=False), strict=True)
+    ]
 
 
 def pair_ids(tokenizer: tokenizers.Tokenizer, pairs: Sequence[Pair]) -> list[list[int] | None]:
