@@ -47,6 +47,7 @@ from memoryd.model.query import Filter, Query
 from memoryd.model.receipt import AddReceipt, StatementOutcome
 from memoryd.model.scope import Scope, Visibility
 from memoryd.store import duckdb, opening
+from memoryd.store.base import Store
 from memoryd.store.memories import MemorySelector, Vectors
 from memoryd.store.opening import StoreOptions
 from tests.local_conversations import LocalConversations
@@ -320,13 +321,13 @@ def servers_over(ports, folder: Path, clock, *, config: Config | None = None, au
 
 
 @asynccontextmanager
-async def backend(kind: str, folder: Path, clock, config: Config | None = None):
+async def backend(kind: str, folder: Path, clock, config: Config | None = None, *, store: Store | None = None):
     """
-    A client for user alice: `ram`, `duckdb`, or `wire`, the real client on a real socket over DuckDB.
+    A client for user alice: `ram`, `duckdb`, or `wire`, the real client on a real socket over DuckDB; or over a store.
 
     With `two-ram` and `two-duckdb`, each call goes to the other one of two daemons before one store.
     """
-    store = ram_store() if kind.endswith("ram") else open_duckdb(folder)
+    store = store or (ram_store() if kind.endswith("ram") else open_duckdb(folder))
     if kind.startswith("two-"):
         async with ports_over(StoreView(store), config) as one, ports_over(StoreView(store), config) as other:
             yield InTurns([Local(ports, clock, user_id="alice") for ports in (one, other)])

@@ -6,15 +6,16 @@ import pytest
 
 from memoryd.daemon.config import Config, MemoryConfig
 from tests.builders import backend
-from tests.conformance.engines import CATEGORIES, engines
+from tests.conformance.engines import CATEGORIES, engines, joined
 
 
-@pytest.fixture(params=["ram", "duckdb", "wire", "two-ram", "two-duckdb"])
+@pytest.fixture(params=["ram", "duckdb", "wire", "two-ram", "two-duckdb", *(engine.name for engine in joined())])
 async def memory(request, folder, clock):
-    """A client of user alice; `@pytest.mark.memory(…)` configures [memory]."""
+    """A client of user alice, also over each engine that joins; `@pytest.mark.memory(…)` configures [memory]."""
     marker = request.node.get_closest_marker("memory")
     config = Config(memory=MemoryConfig(**(marker.kwargs if marker else {})))
-    async with backend(request.param, folder, clock, config) as client:
+    store = next((engine.open(folder) for engine in joined() if engine.name == request.param), None)
+    async with backend(request.param, folder, clock, config, store=store) as client:
         yield client
 
 

@@ -2,7 +2,8 @@
 The engines that the conformance suite runs on.
 
 An engine of another package joins by an `Engine` of its own, named in `MEMORYD_TEST_ENGINES` as `package.module:NAME`
-(several with commas between). It says of which categories of promises it is excused, and why: a test of such a
+(several with commas between), which Python must find (PYTHONPATH). Then the tests of the store run on it, and those of
+what a client is promised. It says of which categories of promises it is excused, and why: a test of such a
 category, marked `@pytest.mark.category("…")`, is left out for it, and all others must pass.
 """
 
@@ -17,7 +18,7 @@ from pathlib import Path
 from memoryd.store.base import Store
 from tests.builders import open_duckdb, ram_store
 
-__all__ = ["CATEGORIES", "Engine", "engines"]
+__all__ = ["CATEGORIES", "Engine", "engines", "joined"]
 
 CATEGORIES = {
     "restart": "what is stored is there after the store was closed and opened again",
@@ -50,5 +51,10 @@ OWN = (
 
 def engines() -> tuple[Engine, ...]:
     """Return memoryd's own engines, and those that the environment names."""
+    return (*OWN, *joined())
+
+
+def joined() -> tuple[Engine, ...]:
+    """Return the engines that the environment names."""
     named = [name.partition(":") for name in os.environ.get("MEMORYD_TEST_ENGINES", "").split(",") if name]
-    return (*OWN, *(getattr(importlib.import_module(module), name) for module, _, name in named))
+    return tuple(getattr(importlib.import_module(module), name) for module, _, name in named)
