@@ -12,7 +12,7 @@ MemorydError
 │   ├── ThreadNotFound       no thread or session of that name
 │   ├── RunNotFound          no run of a job has that id
 │   ├── ProposalNotFound     nothing that waits to be approved has that id
-│   └── EntityNotFound       nobody and nothing is known by that name
+│   └── EntityNotFound       no one and nothing is known by that name
 ├── Unauthenticated      get a new token
 ├── PermissionDenied     stop
 │   ├── ScopeMismatch        a named identity is not the bound one
@@ -152,7 +152,7 @@ class NotFound(MemorydError):
 
 
 class EntityNotFound(_NamesPeople, NotFound):
-    """Nobody and nothing is known by that name."""
+    """No one and nothing is known by that name."""
 
     reason = "ENTITY_NOT_FOUND"
 

@@ -128,7 +128,7 @@ def open_to_others(folder: Path, user: int | None = None) -> str:
         try:
             state = path.lstat()
         except OSError:
-            continue  # it is not there yet, or nobody may look: opening it says so
+            continue  # it is not there yet, or no one may look: opening it says so
         is_folder = path == resolved
         if state.st_uid not in safe:
             owner = _name_of(state.st_uid)
@@ -157,7 +157,7 @@ def _others_write(state: os.stat_result, *, is_folder: bool) -> bool:
     """Whether others may put something else in the place of a folder, or into it."""
     if is_folder:
         return bool(state.st_mode & OTHERS_MAY_WRITE)
-    if state.st_mode & stat.S_ISVTX:  # as /tmp: nobody replaces what another one owns
+    if state.st_mode & stat.S_ISVTX:  # as /tmp: no one replaces what another one owns
         return False
     if state.st_mode & stat.S_IWOTH:
         return True

@@ -12,7 +12,7 @@ __all__ = ["Turn", "in_turns", "let_others"]
 T = TypeVar("T")
 TURN_S = 0.001  # after so long others are served
 MOST_ROUNDS = 8  # of the event loop in which others go on, before it is this work's turn again
-IDLE_S = 0.00005  # a round that is over sooner has served nobody
+IDLE_S = 0.00005  # a round that is over sooner has served no one
 
 
 async def let_others() -> None:

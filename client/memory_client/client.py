@@ -82,7 +82,7 @@ class MemoryClient(Conversations, Operations):
         """
         Open a channel; nothing is sent yet. timeout_s bounds each call with its retries.
 
-        Where nobody listens a call fails at once, unless an earlier one was answered: then it waits for the daemon to
+        Where no one listens a call fails at once, unless an earlier one was answered: then it waits for the daemon to
         come back, as long as timeout_s. wait_for_ready says to wait always, or never.
         """
         self.target = resolve_endpoint(endpoint, os.environ)
@@ -104,7 +104,7 @@ class MemoryClient(Conversations, Operations):
     def acting_for(
         self, *, user_id: str | None = None, chat_id: str | None = None, agent_id: str | None = None
     ) -> MemoryClient:
-        """Return a client of the same channel for somebody else; what is not given is nobody, not this client's."""
+        """Return a client of the same channel for someone else; what is not given is no one, not this client's."""
         other = object.__new__(MemoryClient)
         other.__dict__.update(self.__dict__)
         other.identity = Identity(agent_id or "", user_id or "", chat_id or "")

@@ -38,7 +38,7 @@ _BY_CODE: dict[grpc.StatusCode, type[MemorydError]] = {
 CLOSED = (ValueError, grpc.aio.UsageError)
 """What gRPC raises of a channel that is closed."""
 NO_ANSWER = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.CANCELLED})
-"""What gRPC itself says where nobody has answered."""
+"""What gRPC itself says where no one has answered."""
 _CUT_SHORT = ("socket closed", "connection reset", "broken pipe", "certificate_required", "tlsv13_alert")
 _NOT_SENT = ("failed to connect", "connection refused", "no such file", "connect failed", "permission denied")
 
@@ -72,7 +72,7 @@ def error_of(failure: Any, target: str, *, writes: bool = True, certified: bool 
 
 
 def _unanswered(target: str, message: str, doubt: str, *, certified: bool, is_down: bool) -> MemorydError:
-    """Return what a message of gRPC itself says of a call that nobody has answered."""
+    """Return what a message of gRPC itself says of a call that no one has answered."""
     lower, over_tls = message.lower(), not target.startswith("unix:")
     not_sent = any(words in lower for words in _NOT_SENT)
     if "permission denied" in lower:
@@ -88,7 +88,7 @@ def _unanswered(target: str, message: str, doubt: str, *, certified: bool, is_do
             " MEMORY_TLS_CERTIFICATE_FILE and MEMORY_TLS_KEY_FILE"
         )
     if _is_sandbox(target) and not_sent:
-        return Unavailable(f"nobody serves {target}: the sandbox was closed or has expired, or memoryd is stopped")
+        return Unavailable(f"no one serves {target}: the sandbox was closed or has expired, or memoryd is stopped")
     if is_down and not_sent:
         why = message.rpartition("error: ")[2] or message  # gRPC tells the whole way there
         way = "start it (memoryd serve), or name another endpoint"

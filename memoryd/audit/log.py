@@ -5,7 +5,7 @@ One JSON object a line, in a file that is only appended to. The line of a write 
 and on disk before it is acknowledged; every other line is there before its call is answered. A file that has grown to
 `max_bytes` is put aside under the time of its end, and the oldest of those beyond `keep_files` are removed. Refusals
 that repeat each other within a second become one line with their count, and so do the reads of a grant within a minute,
-so that nobody can flood out what happened.
+so that no one can flood out what happened.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class AuditLog:
         return lambda: self._until(flushed)
 
     def note(self, call_context: CallContext, outcome: str, reason: str = "", field: str = "") -> None:
-        """Write down what came of a call, and of which field, unless its commits have said all of it."""
+        """Write down what came of a call, with the field that was wrong, unless its commits have said all of it."""
         written = call_context.recorded
         if outcome == "OK" and written is not None and written >= {*call_context.ids, call_context.token_id}:
             return

@@ -47,8 +47,8 @@ def add_conversation_commands(commands: Any, common: argparse.ArgumentParser, cl
     users = commands.add_parser(
         "users",
         parents=[common],
-        help="list the users and chats of whom anything is stored",
-        description="List the users and chats of whom anything is stored, those with most text first.",
+        help="list the users and chats that have anything stored",
+        description="List the users and chats that have anything stored, those with most text first.",
         epilog="examples:\n  memoryd users\n  memoryd users --agent assistant-2 --limit 500\n  memoryd users --json\n",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

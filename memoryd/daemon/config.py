@@ -43,7 +43,7 @@ class DaemonConfig:
 class SandboxConfig:
     """The sockets of sandboxes, and what a grant allows unless it says."""
 
-    directory: str = key_of("", "path", "where the sockets are; empty: sandboxes, beside the admin socket")
+    directory: str = key_of("", "path", "where the sockets are; empty: sandboxes, next to the admin socket")
     host_id: str = key_of("", "name", "this host, if several share a database: sockets made under another stay closed")
     calls_per_second: float = key_of(100.0, "calls/s", "calls of one grant, also in one burst; 0: no limit", most=1e6)
     writes_per_day: int = key_of(100_000, "writes", "a grant's adds, deletes and restores in a day of UTC; 0: no limit")
@@ -189,7 +189,7 @@ class LearningConfig:
     """How messages become memories."""
 
     extractor: str = key_of(
-        "rules", "name", "rules, openai (beside the rules), host (an agent of yours), none, or one that a package adds"
+        "rules", "name", "rules, openai (besides the rules), host (an agent of yours), none, or one that a package adds"
     )
     judge: str = key_of("none", "name", "who decides what the rules left contested", one_of=("none", "openai"))
     writer: str = key_of(

@@ -3,7 +3,7 @@ The interpreter's garbage collector in small passes: a pass holds everybody for 
 
 Left alone, it looks at young objects when more were made than freed. A daemon whose caches are full frees as many as it
 makes, so young objects heap up, and a pass over them takes 5 to 15 ms. Here a pass comes by time, and takes about 1 ms.
-A pass over everything takes 100 ms beside 12,000 memories; it comes when nobody is served, or when the process has
+A pass over everything takes 100 ms next to 12,000 memories; it comes when no one is served, or when the process has
 grown by so much that old circles may be what fills it.
 """
 
@@ -24,7 +24,7 @@ SHORTEST_S, LONGEST_S = 0.01, 0.25  # between two
 THRESHOLDS = 5_000, 10, 5_000
 """Of gc.set_threshold: new objects before a young pass, such passes before a middle one, those before a full one."""
 LOOK_S = 2.0  # at how busy it is
-QUIET_SHARE = 0.03  # of one core; who uses less serves nobody
+QUIET_SHARE = 0.03  # of one core; who uses less serves no one
 FULL_EVERY_S = 60.0  # at the most
 WORTH_S = 2.0  # of work since the last full pass, or there is little to collect
 MOST_PASSES = 4
@@ -85,7 +85,7 @@ class Garbage:
         self._pause_s = min(LONGEST_S, max(SHORTEST_S, self._pause_s * min(2.0, max(0.5, AIM_S / took))))
 
     def _is_quiet(self) -> bool:
-        """Whether nobody is served, and there is something to collect."""
+        """Whether no one is served, and there is something to collect."""
         now, work = time.monotonic(), time.process_time()
         (looked, worked), self._looked = self._looked, (now, work)
         busy = (work - worked) / max(now - looked, 1e-6)

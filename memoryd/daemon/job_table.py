@@ -67,7 +67,7 @@ class JobTable:
     def _of_contradictions(self) -> Iterator[Job]:
         """Yield the job of the model that reads two statements together, if there is one."""
         if self._ports.readers.change_reader is not None:
-            meaning = "read what is new beside what is near it, and contest what it changes"
+            meaning = "read what is new next to what is near it, and contest what it changes"
             yield Job(CONTRADICTION_JOB, meaning, self.contradictions)
 
     async def contradictions(self, progress: Progress) -> Mapping[str, int]:

@@ -33,10 +33,10 @@ from memoryd.model.work import Lease, Run, RunState, WorkState
 
 __all__ = ["Job", "Jobs", "Progress", "lease", "look_at_clock"]
 
-LEASE = timedelta(minutes=1)  # after a kill nobody runs a job for so long
+LEASE = timedelta(minutes=1)  # after a kill no one runs a job for so long
 RENEW_S = 15.0  # before a lease ends, that of a long run is renewed
 CLOCK_NOTED = timedelta(hours=1)  # so often is the time written down
-LAST_RUNS = 20  # of which the last that was no dry run is shown
+LAST_RUNS = 20  # the last that was no dry run is shown
 LEAST_OF_ID = 8  # characters that stand for a run
 LOOK_S = 30.0  # so late may a job begin
 FIRST_PAUSE, LONGEST_PAUSE = timedelta(minutes=1), timedelta(hours=1)  # before a failed run is tried again
@@ -76,7 +76,7 @@ async def look_at_clock(ports: Ports, now: datetime, noted: datetime | None = No
 
 
 async def lease(name: str, holder: str, ports: Ports, now: datetime, *, ran: datetime | None) -> bool:
-    """Take a job that ran last at a time (None: never); False if somebody else runs it, or has run it since."""
+    """Take a job that ran last at a time (None: never); False if someone else runs it, or has run it since."""
     held = (await ports.store.work.leases()).get(name)
     if held is not None and now < held.until <= now + 2 * LEASE:  # later ones come from a clock that was wrong
         return False
@@ -93,7 +93,7 @@ async def lease(name: str, holder: str, ports: Ports, now: datetime, *, ran: dat
 
 
 class Jobs:
-    """Runs jobs when they are due, and when somebody asks for it."""
+    """Runs jobs when they are due, and when someone asks for it."""
 
     def __init__(self, ports: Ports, config: Config, jobs: Mapping[str, Job], clock: Callable[[], datetime]) -> None:
         """Take the jobs by name."""
@@ -161,7 +161,7 @@ class Jobs:
         return self._jobs[name]
 
     async def run(self, name: str, *, trigger: str, ran: datetime | None = None, dry_run: bool = False) -> Run | None:
-        """Run a job to its end, and return the run; None if somebody else runs it, or has run it since."""
+        """Run a job to its end, and return the run; None if someone else runs it, or has run it since."""
         begun = await self._begin(name, trigger=trigger, ran=ran, dry_run=dry_run)
         return None if begun is None else await begun[1]
 

@@ -29,7 +29,7 @@ def make_answer_reader(config: Config) -> AnswerReader | None:
     """
     Return what reads a question and a memory together, if anything does.
 
-    It stands beside the packaged encoder alone, with whose vectors it was tuned. ModelRefused if a directory is none,
+    It stands next to the packaged encoder alone, with whose vectors it was tuned. ModelRefused if a directory is none,
     or searches are to be read and nothing reads them.
     """
     is_off = config.readers.answer == "none" or config.embedding.provider not in {"builtin", "builtin-float"}

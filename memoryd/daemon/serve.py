@@ -49,7 +49,7 @@ EXIT_OK = 0
 EXIT_FATAL = 70  # EX_SOFTWARE of sysexits(3): the supervisor restarts the daemon
 RECALL_FLUSH_S = 3.0
 IDLE_SESSIONS_S = 15.0
-TEND_S = 1.0  # a socket whose grant has expired serves nobody anyway; within so long it is gone
+TEND_S = 1.0  # a socket whose grant has expired serves no one anyway; within so long it is gone
 REOPEN_AFTER = 10  # of those, and a socket that could not be opened is tried again
 
 log = structlog.get_logger("memoryd.daemon")
@@ -294,7 +294,7 @@ class _Daemon:
             warnings.append(f"{ports.indexes.faults} indexes were dropped after a fault and rebuilt; see the log")
         if ports.shared.faults.count:
             warnings.append(
-                f"{ports.shared.faults.count} faults in reading texts, all of which went on without; see the log"
+                f"{ports.shared.faults.count} faults in reading texts, which all went on without; see the log"
             )
         uptime, lag = Duration(), Duration()
         uptime.FromTimedelta(timedelta(seconds=time.monotonic() - self._began))

@@ -192,7 +192,7 @@ class Servers:
         clock: Callable[[], datetime],
         describe: Callable[[], Awaitable[dict[str, Any]]],
     ) -> None:
-        """Wire them; nothing is open yet. UnguardedMethod if a service has a method that nobody thought about."""
+        """Wire them; nothing is open yet. UnguardedMethod if a service has a method that no one thought about."""
         self._config = config
         self._grants = grants
         self._audit = audit

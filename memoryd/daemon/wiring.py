@@ -73,7 +73,7 @@ def now_utc() -> datetime:
 
 
 def uptime_s() -> float:
-    """Return the seconds since the system was started, those of sleep too; nobody can set them."""
+    """Return the seconds since the system was started, those of sleep too; no one can set them."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 

@@ -18,7 +18,7 @@ __all__ = ["BackgroundWorker", "class_of", "message_of"]
 
 
 def class_of(error: Exception) -> str:
-    """Return the class of an error: its message may quote what somebody said."""
+    """Return the class of an error: its message may quote what someone said."""
     return type(error).__name__
 
 

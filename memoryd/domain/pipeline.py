@@ -129,7 +129,7 @@ async def _carry_out_once(write: Write[T], request: IdempotentRequest, *, may_be
 
 
 async def _until_committed(attempt: Callable[[], Awaitable[T]]) -> T:
-    """Try until nobody else comes between; Contended where others do so all the time."""
+    """Try until no one else comes between; Contended where others do so all the time."""
     for _ in range(ATTEMPTS - 1):
         with contextlib.suppress(Contended):
             return await attempt()
@@ -137,7 +137,7 @@ async def _until_committed(attempt: Callable[[], Awaitable[T]]) -> T:
 
 
 async def _give_up(preparing: asyncio.Future[None]) -> None:
-    """End a preparation whose outcome nobody needs."""
+    """End a preparation whose outcome no one needs."""
     if not preparing.done():
         preparing.cancel()
         with contextlib.suppress(asyncio.CancelledError):
@@ -193,7 +193,7 @@ async def _with_traits(change: ChangeSet) -> ChangeSet:
 
 def _based(change: ChangeSet, based_on: Mapping[Owner, int]) -> tuple[ChangeSet, ...]:
     """Return the change sets of a decision, each with the commit that it was decided on."""
-    # a request is noted beside what is decided; threads have locks and revisions of their own
+    # a request is noted besides what is decided; threads have locks and revisions of their own
     others = replace(change, request=None, conversation=None).owners - based_on.keys()
     if others:
         raise ValueError(f"a decision changes {len(others)} owners that it has not locked")

@@ -56,7 +56,7 @@ class Policy:
     extraction_enabled: bool = True
     """Whether anything is learnt from messages."""
     extraction_review: bool = False
-    """Whether what is learnt waits until somebody approves it."""
+    """Whether what is learnt waits until someone approves it."""
     extraction_threshold: float = 0.7
     """What is learnt with less confidence is dropped."""
     max_entries: int = 0

@@ -32,14 +32,14 @@ MAX_NOTED_RECALLS = 20_000  # memories whose recall waits to be written down; be
 
 
 class Locks:
-    """One lock a key, first come first served; a lock that nobody holds or awaits is forgotten."""
+    """One lock a key, first come first served; a lock that no one holds or awaits is forgotten."""
 
     def __init__(self) -> None:
         self._locks: WeakValueDictionary[Any, asyncio.Lock] = WeakValueDictionary()
 
     @asynccontextmanager
     async def hold(self, keys: Iterable[Any]) -> AsyncIterator[None]:
-        """Hold the locks of all keys, taken in one order so that nobody waits in a circle."""
+        """Hold the locks of all keys, taken in one order so that no one waits in a circle."""
         async with AsyncExitStack() as stack:
             for key in sorted(set(keys), key=repr):
                 lock = self._locks.get(key)
@@ -185,7 +185,7 @@ class SharedState:
     request_locks: Locks = field(default_factory=Locks)
     recalls: Recalls = field(default_factory=Recalls)
     preparing: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(PREPARING, "prepare"))
-    """Where long messages are looked through: threads of their own, so that they keep nobody else's work waiting."""
+    """Where long messages are looked through: threads of their own, so that they keep no one else's work waiting."""
     lag: EmbeddingLag = field(default_factory=EmbeddingLag)
     """How many messages wait for their vectors."""
     last_threads: LastThreads = field(default_factory=LastThreads)

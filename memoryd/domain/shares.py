@@ -18,7 +18,7 @@ def for_higher_trust(size: int, share: int = HALF) -> int:
 
 
 class Room:
-    """Places, characters or tokens of which half is for higher trust, as far as that needs it."""
+    """Places, characters or tokens: half is for higher trust, as far as that needs it."""
 
     def __init__(self, size: int, needed: int) -> None:
         """Begin with all of it; `needed` is how much higher trust could take."""
@@ -39,7 +39,7 @@ def first_places(found: Sequence[T], most: int, is_lower: Callable[[T], bool], *
     """
     Return the first of some, in order, at most so many; those of lower trust take no place that others need.
 
-    `keeps_free`: they take half of the places at the most, also where nobody else needs the rest.
+    `keeps_free`: they take half of the places at the most, also where no one else needs the rest.
     """
     each = [(one, is_lower(one)) for one in found]
     room = Room(most, most if keeps_free else sum(not lower for _, lower in each))

@@ -90,8 +90,8 @@ def check_no_guess(name: str, people: Directory, root: str, found: Sequence[Memo
     if guessed:
         apart = guessed[0] if fold(name) == fold(people.name(root)) else name
         raise AmbiguousName(
-            f"{name!r} may be somebody else than the people with a like name",
-            names=f": {', '.join(map(repr, guessed))}; nobody has said that they are one. Take them apart (memory"
+            f"{name!r} may be someone else than the people with a like name",
+            names=f": {', '.join(map(repr, guessed))}; no one has said that they are one. Take them apart (memory"
             f" person --unmerge {apart!r}), or name all of them by their id, {root}",
             field=field,
         )
@@ -129,18 +129,18 @@ def _ambiguous(name: str, found: Iterable[tuple[Directory, str]], field: str) ->
 
 
 def _what(people: Directory, root: str) -> str:
-    """Return by what somebody can be told from a namesake: a relation, else of which sort they are."""
+    """Return by what someone can be told from a namesake: a relation, else their sort."""
     return next(iter(people.relations(root)), people.type(root).value)
 
 
 def unknown_name(name: str, places: Iterable[Directory], field: str) -> EntityNotFound:
-    """Return the error for a name that nobody has, with those who may have been meant."""
+    """Return the error for a name that no one has, with those who may have been meant."""
     alike = sorted(
         ((people, root) for people in places for root in near(name, people)), key=lambda one: -one[0].weight(one[1])
     )
     named = ", ".join(f"{people.name(root)} ({root})" for people, root in alike[:MOST_NEAR])
     way = f"; near are {named}: give the exact name or the id" if alike else ""
-    return EntityNotFound(f"nobody and nothing is known as {name!r}", names=way, field=field)
+    return EntityNotFound(f"no one and nothing is known as {name!r}", names=way, field=field)
 
 
 async def known_people(caller: Caller, scopes: Scopes) -> list[tuple[Owner, str, Directory]]:

@@ -20,7 +20,7 @@ def token_count(text: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """How long texts are, in a unit of which a token has `per_token`."""
+    """How long texts are, in a unit: a token has `per_token` of it."""
 
     sizes: Callable[[list[str]], list[int]]
     per_token: int = 1

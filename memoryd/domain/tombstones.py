@@ -35,7 +35,7 @@ def tombstones_of(
 
 def tombstones_for(memory: Memory, secret: bytes, trust: Trust) -> list[Tombstone]:
     """
-    Return the tombstones of a memory that somebody of this trust deletes.
+    Return the tombstones of a memory that someone of this trust deletes.
 
     Of its messages the first, which says so, is barred: the others may say other things as well.
     """
@@ -43,6 +43,6 @@ def tombstones_for(memory: Memory, secret: bytes, trust: Trust) -> list[Tombston
 
 
 def lifted_by(memory: Memory, secret: bytes, trust: Trust) -> list[Tombstone]:
-    """Return the tombstones that somebody of this trust lifts by bringing a memory back."""
+    """Return the tombstones that someone of this trust lifts by bringing a memory back."""
     below = [one for one in Trust if not one.outranks(trust)]
     return tombstones_of(memory.owner, memory.content, memory.source.message_ids[:1], secret, below)

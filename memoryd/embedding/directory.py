@@ -34,7 +34,7 @@ def files_of(directory: Path) -> tuple[Path, Path]:
     tokenizer_path = directory / "tokenizer.json"
     if not tokenizer_path.is_file():
         raise ModelRefused(f"{tokenizer_path} is missing; save the fast tokenizer of the model there")
-    for path in found[0].parent.glob("model.onnx*"):  # external data lies beside the model
+    for path in found[0].parent.glob("model.onnx*"):  # external data lies next to the model
         if not path.resolve().is_relative_to(directory.resolve()):
             raise ModelRefused(f"{path} points outside of {directory}")
     return found[0], tokenizer_path

@@ -3,7 +3,7 @@ Writes data/*.onnx and data/minilm.json: the packaged model as a graph that mult
 
 The packaged file keeps int8 weights and multiplies in float. These graphs take the same weights and quantise the
 activations too, each row (token) by its own largest value: q = round(x · 127 / max|x|) + 128. So a vector depends on
-its text alone, whatever stands beside it in a batch. Layer norm, attention and GELU are one operator each. The graphs
+its text alone, whatever stands next to it in a batch. Layer norm, attention and GELU are one operator each. The graphs
 hold no weights: minilm.json says where each stands in the packaged file, whose hash is checked. Those of the readers
 take adapters as inputs: of each matrix two factors in float, whose product is added to what it makes.
 
@@ -38,7 +38,7 @@ class _Graph:
     def __init__(self, source: onnx.ModelProto, data: bytes, weight_type: int, *, adapted: bool = False) -> None:
         self._weight_type = weight_type
         self.factors: list[tuple[str, tuple[int | str, int | str]]] | None = [] if adapted else None
-        """Inputs beside the tokens, with their shapes: two factors a matrix, whose product is added to it."""
+        """Inputs besides the tokens, with their shapes: two factors a matrix, whose product is added to it."""
         self._source = {tensor.name: tensor for tensor in source.graph.initializer}
         self._data = data
         self.nodes: list[onnx.NodeProto] = []

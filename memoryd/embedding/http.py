@@ -23,7 +23,7 @@ ENDPOINT_IS_DOWN = frozenset({401, 403, 404, 429})
 HTTP_OK = range(200, 300)
 HTTP_SERVER_ERROR = 500
 CONNECTIONS = 4  # that are kept: more than the workers that embed
-PAUSE_S = 5.0  # after a failure the endpoint is left alone for so long, so that nobody waits for what is down
+PAUSE_S = 5.0  # after a failure the endpoint is left alone for so long, so that no one waits for what is down
 
 
 class HttpEncoder:

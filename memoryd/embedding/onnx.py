@@ -60,7 +60,7 @@ class PooledGraph(Protocol):
     """A model between its tokenizer and the length of 1."""
 
     arithmetic: str
-    """What the vectors depend on beside the file: "" is that of the file, in float32."""
+    """What the vectors depend on besides the file: "" is that of the file, in float32."""
 
     def states(self, ids: Sequence[Sequence[int]]) -> list[Floats] | None:
         """Return what the model makes of each token, of lists of ids: shapes (tokens, dimensions); None: it pools."""

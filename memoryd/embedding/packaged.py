@@ -121,7 +121,7 @@ class IntegerGraph(_ByLength):
 
     def __init__(self, model: bytes, weights: str, adapters: Mapping[str, Floats] = MappingProxyType({})) -> None:
         """
-        Take the packaged file; `weights` are "s8" or "u8", of which kinds of processor are fast or exact.
+        Take the packaged file; `weights` are "s8" or "u8": some processors are fast with one, or exact.
 
         `adapters` are added to the weights that they name, each of the shape of its weights.
         """
@@ -134,7 +134,7 @@ class IntegerGraph(_ByLength):
 
 class AdaptedGraph(_ByLength):
     """
-    The packaged weights as they are, with adapters beside them: of each matrix two factors in float.
+    The packaged weights as they are, with adapters next to them: of each matrix two factors in float.
 
     All that are there at a time share one graph, and each run takes the factors of one of them. So one more costs some
     2 to 6 MB, and each text up to half as much time again as where adapters are in the weights (decision 0031).

@@ -25,7 +25,7 @@ from memoryd.embedding.onnx import WINDOW, inputs_of, open_session, run_padded
 __all__ = ["CrossEncoder"]
 
 AT_ONCE = 8  # pairs that are read together: between two such pieces it is seen whether time is left
-FIRST = 2  # of the first piece, whose time nobody knows yet
+FIRST = 2  # of the first piece, whose time no one knows yet
 MOST_CHARACTERS, MOST_ASKED = 4096, 1000  # of a text, and of a question
 
 

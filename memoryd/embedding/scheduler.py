@@ -1,7 +1,7 @@
 """
 Who is embedded when: queries first, documents in small pieces, every caller in turn.
 
-While nobody searches every worker takes documents, so that a batch uses all cores. One worker, the guard, takes only
+While no one searches every worker takes documents, so that a batch uses all cores. One worker, the guard, takes only
 short ones, so that a search never waits behind more; none for a while after a query; and none at all where the encoder
 is elsewhere. The others take documents every fourth time however many queries wait. Queries and documents wait in one
 line a caller each, and the lines are served round robin: queries one by one, documents in pieces of at most 32 texts
@@ -38,7 +38,7 @@ BACKGROUND_TURNS = 16  # every so often it has a piece even where all others wai
 BACKGROUND_TOKENS = 256  # of a piece behind which other documents may wait
 SHORT_TOKENS = 64  # of a piece behind which a query may wait: about 3 queries' time
 PAUSE_S = 0.1  # after a query the guard waits so long for the next one before it takes documents
-REST = 1.0  # times its own time what is done in the background rests after each piece while somebody searches
+REST = 1.0  # times its own time what is done in the background rests after each piece while someone searches
 QUERIES_A_PIECE = 4  # so many queries a worker takes before documents get their turn, however many queries wait
 REMEMBERED_BYTES = 16 << 20  # of queries and what the model made of them: about 4,000 short ones
 WINDOWS_AT_ONCE = 128  # later windows of one call that wait
@@ -235,7 +235,7 @@ class ScheduledEmbedder:
         return self._next_piece(lines, most=PIECE_TEXTS, tokens=tokens) if lines else []
 
     def _rest_s(self) -> float:
-        """Return for how long what is done in the background still rests, in seconds; never while nobody searches."""
+        """Return for how long what is done in the background still rests, in seconds; never while no one searches."""
         now = time.monotonic()
         return max(0.0, self._rest_until_s - now) if now < self._last_query_s + PAUSE_S else 0.0
 

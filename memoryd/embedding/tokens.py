@@ -49,7 +49,7 @@ def known_share(text: str, places: Sequence[tuple[int, int]], is_unknown: Sequen
     Return how much of a text a model can read, 0–1, by its pieces.
 
     The packaged model's vocabulary has words of English, and of most other scripts only letters, or nothing: each piece
-    is one letter then. Of other models nobody knows what a piece of one letter means.
+    is one letter then. Of other models no one knows what a piece of one letter means.
     """
     read = text[: max((end for _, end in places), default=0)]  # of a long text the model reads the beginning
     letters = sum(character.isalpha() for character in read)

@@ -88,7 +88,7 @@ class Directory:
         self._changed()
 
     def add(self, memory: Memory) -> None:
-        """Take in what a memory names; a superseded one that says who somebody is gives no relation any more."""
+        """Take in what a memory names; a superseded one that says who someone is gives no relation any more."""
         if not memory.mentions:
             return
         self._changed()  # who is one follows from how much those weigh who name them
@@ -242,7 +242,7 @@ class Directory:
         return entity_id in self._known or entity_id in self._rows
 
     def beginning(self, prefix: str) -> set[str]:
-        """Return the roots of which an id begins so."""
+        """Return the roots with an id that begins so."""
         return {self.root(one) for one in [*self._known, *self._rows] if one.startswith(prefix)}
 
     def called(self, name: str) -> set[str]:
@@ -265,7 +265,7 @@ class Directory:
         return self._names.ways(self._rows.values())
 
     def first_named(self, first_names: Iterable[str]) -> set[str]:
-        """Return the roots of which a name begins with one of these words."""
+        """Return the roots with a name that begins with one of these words."""
         wanted = {way for first in first_names for way in (first, *self._names.first_spellings.of(first, titles=True))}
         found = {self.root(one) for first in wanted for one in self._names.first_named(first)}
         given = [one for first in wanted for one in self._names.given(first)]
@@ -291,7 +291,7 @@ class Directory:
         return {root for root, said in latest.items() if said[:2] == last}
 
     def _told(self, entity_id: str, relation: str) -> list[Said]:
-        """Return what is said of a relation of the reader's to somebody."""
+        """Return what is said of a relation of the reader's to someone."""
         told = self._known[entity_id].told().get(relation, ())
         return [said for said in told if self._reader is None or fold(said.whose) in {"", self._reader}]
 
@@ -392,6 +392,6 @@ class Directory:
         return type_said(self._known[one].types for one in self.members(entity_id) if one in self._known)
 
     def live(self, entity_id: str) -> Mapping[str, int]:
-        """Return the memories that can be recalled and name an entity, with the microsecond of which they tell."""
+        """Return the memories that can be recalled and name an entity, with the microsecond that they tell of."""
         known = [self._known[one].live for one in self.members(entity_id) if one in self._known]
         return known[0] if len(known) == 1 else dict(ChainMap(*known))

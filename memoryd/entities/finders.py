@@ -164,7 +164,7 @@ class RegexFinder:
         self._persons(text, found)
         for match in _RELATION_ALONE.finditer(text):
             if _DENIED.search(text, max(0, match.start() - 40), match.start()):
-                continue  # "Jane is no longer my friend" makes nobody a friend
+                continue  # "Jane is no longer my friend" makes no one a friend
             relation = relation_of(match["relation"])
             found.append(Find(*match.span(), relation, Form.RELATION, EntityType.PERSON, WRITTEN))
         found += _finds_of(persons_in(text), found)
@@ -333,7 +333,7 @@ def load_finders(
     """
     Return the finders of these names; FinderRefused names an unknown one, with those that there are.
 
-    With `optional`, one that is known but not installed is left out. `more` are those that somebody else makes.
+    With `optional`, one that is known but not installed is left out. `more` are those that someone else makes.
     """
     known: dict[str, Callable[[str], Finder]] = {**FINDERS, **more}
     known.update({point.name: point.load() for point in entry_points(group=ENTRY_POINTS)})

@@ -34,15 +34,15 @@ class KnownEntity:
         self.forms: Counter[tuple[Form, str, int]] = Counter()
         """Form, text, and how much the trust weighs of the memories that call it so → how many they are."""
         self.types: Counter[tuple[EntityType, bool]] = Counter()
-        """Of which sort, and whether somebody of higher trust than a sandbox says so."""
+        """Its sort, and whether someone of higher trust than a sandbox says so."""
         self.weights: Counter[int] = Counter()
         """How much the trust of the memories weighs that name it."""
         self.relations: dict[str, dict[str, Said]] = {}
         """Relation → the live memories that say it."""
         self.former: dict[str, dict[str, Said]] = {}
-        """Relation → the superseded memories that say it beside what was superseded."""
+        """Relation → the superseded memories that say it next to what was superseded."""
         self.live: dict[str, int] = {}
-        """The memories that can be recalled and name it, with the time of which they tell."""
+        """The memories that can be recalled and name it, with the time that they tell of."""
 
     def told(self) -> dict[str, list[Said]]:
         """
@@ -65,9 +65,9 @@ class KnownEntity:
 
 def relations_of(memory: Memory) -> set[str]:
     """
-    Return the relations that a memory gives to whom it names: a superseded one those that were not superseded.
+    Return the relations that a memory gives to those that it names: a superseded one those that were not superseded.
 
-    What says who somebody is was superseded, and so was all that a key or a correction replaces.
+    What says who someone is was superseded, and so was all that a key or a correction replaces.
     """
     told = {mention.text for mention in memory.mentions if mention.form is Form.RELATION}
     if memory.supersede_time is None or not told:
@@ -80,7 +80,7 @@ def type_said(types: Iterable[Counter[tuple[EntityType, bool]]]) -> EntityType:
     """
     Return what sort of thing some ids are that are one: a person if any memory says so, else what most say.
 
-    What sandboxes say counts only where nobody else names it.
+    What sandboxes say counts only where no one else names it.
     """
     said: Counter[tuple[EntityType, bool]] = Counter()
     for one in types:

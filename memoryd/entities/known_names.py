@@ -28,7 +28,7 @@ class KnownNames:
     accurate = False
 
     def __init__(self, people: Sequence[Directory], *, weight: int = 0) -> None:
-        """Look in these directories, for those whom trust of at least this weight has named."""
+        """Look in these directories, for those that trust of at least this weight has named."""
         self._people = [one for one in people if len(one)]
         self._weight = weight
 

@@ -1,5 +1,5 @@
 """
-Whom a name means that somebody asks for: exactly, where something is erased; as it may be meant, where it is read.
+Who is meant by a name that someone asks for: exactly, where something is erased; as it may be meant, where it is read.
 
 Names are compared as wholes; see `resolve` for what statements name.
 """
@@ -85,7 +85,7 @@ class Naming:
         self._theirs = self._ids_of_theirs([mention for memory in memories for mention in memory.mentions])
 
     def _ids_of_theirs(self, mentions: Sequence[Mention]) -> set[str]:
-        """Return the ids by which memories mean nobody else."""
+        """Return the ids by which memories mean no one else."""
         ids = {mention.entity_id for mention in mentions} & self._members
         return ids - {mention.entity_id for mention in mentions if not self.means(mention)}
 
@@ -117,12 +117,12 @@ class Naming:
 
 
 def _called(mention: Mention) -> str:
-    """Return what a mention calls somebody; a relation so that it is no name."""
+    """Return what a mention calls someone; a relation so that it is no name."""
     return f"my {mention.text}" if mention.form is Form.RELATION else straight(mention.text)
 
 
 def near(name: str, directory: Directory) -> list[str]:
-    """Return the roots that somebody may have meant by a name that nobody has, of the highest trust, the likeliest."""
+    """Return the roots that someone may have meant by a name that no one has, of the highest trust, the likeliest."""
     typed, words = spelling(name), re.findall(r"\w+", spelling(name, titles=False))
     known = directory.ways_to_name
     holding = [one for one in known if words and all(word in one for word in words)]
@@ -159,12 +159,12 @@ def _unowned(name: str) -> str:
 
 
 def is_relation(name: str) -> bool:
-    """Whether a text names somebody by a relation: "my wife"."""
+    """Whether a text names someone by a relation: "my wife"."""
     return _unowned(name) in RELATIONS
 
 
 def meant_by(name: str, directory: Directory) -> set[str]:
-    """Return the roots that somebody may mean by an id, a name, a nickname, a handle, an address or a relation."""
+    """Return the roots that someone may mean by an id, a name, a nickname, a handle, an address or a relation."""
     if directory.has(name):
         return {directory.root(name)}
     if len(name) >= limits.MIN_ID_PREFIX:
@@ -192,13 +192,13 @@ def _alike(name: str, words: str, directory: Directory) -> Iterator[str]:
 
 
 def _may_be(name: str, known: Sequence[str]) -> bool:
-    """Whether somebody may be called so by several words: as one of the names, and against none of the full ones."""
+    """Whether someone may be called so by several words: as one of the names, and against none of the full ones."""
     typed, names = spelling(name), [spelling(one) for one in known]
     full = [one for one in names if " " in one]
     return any(may_be_one(typed, one) for one in names) and all(may_be_one(typed, one) for one in full)
 
 
 def _related_so(words: str, directory: Directory) -> set[str]:
-    """Return whom a relation and a name mean together: "grandma Rosa"."""
+    """Return who is meant by a relation and a name together: "grandma Rosa"."""
     first, _, rest = words.partition(" ")
     return directory.related(relation_of(first)) & meant_by(rest, directory) if first in RELATIONS and rest else set()

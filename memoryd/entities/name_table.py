@@ -1,4 +1,4 @@
-"""What memories call whom, and the names that were given by hand: from a name to the ids that have it."""
+"""Who is called what by memories, and the names that were given by hand: from a name to the ids that have it."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class NameTable:
         return sorted(weights, key=lambda way: -weights[way])
 
     def first_named(self, first: str) -> Iterable[str]:
-        """Return the ids of which a name in a memory begins with a word."""
+        """Return the ids with a name in a memory that begins with a word."""
         return self._first_names.get(first, ())
 
 

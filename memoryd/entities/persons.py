@@ -136,7 +136,7 @@ class Person:
 
 
 def persons_in(text: str) -> Iterator[Person]:
-    """Yield the persons whom a text, on one line and with straight quotes, names by a given name, title or relation."""
+    """Yield the persons that a text, on one line and with straight quotes, names by a given name, title or relation."""
     for match in _RUN.finditer(text):
         person = _person(text, match)
         if person is not None:
@@ -207,7 +207,7 @@ def is_when(text: str, start: int, end: int) -> bool:
 
 
 def is_named_here(text: str, start: int, end: int) -> bool:
-    """Whether a word that is somebody's name is one here too: "An lives in Ghent", not "An electrician came"."""
+    """Whether a word that is someone's name is one here too: "An lives in Ghent", not "An electrician came"."""
     lower = text[start:end].lower()
     before = text[max(0, start - 24) : start]
     last = (_FIRST_LETTERS.findall(before) or [""])[-1].lower()
@@ -220,7 +220,7 @@ def is_named_here(text: str, start: int, end: int) -> bool:
 
 
 def is_subject(text: str, start: int, end: int) -> bool:
-    """Whether somebody does what the sentence says, though other words begin it: "Last week Tom sprained his ankle"."""
+    """Whether someone does what the sentence says, though other words begin it: "Last week Tom sprained his ankle"."""
     begin = max(text.rfind(mark, 0, start) for mark in ".!?;:") + 1
     before = text[begin:start].lstrip()
     apposed = re.fullmatch(rf"(?:{_OWNERS}) [\w ]+, ", before, re.IGNORECASE)
@@ -284,7 +284,7 @@ def _related_before(text: str, start: int) -> re.Match[str] | None:
 
 
 def _told_relation(match: re.Match[str] | None, start: int) -> tuple[str, int, int] | tuple[()]:
-    """Return the user's relation that stands right before a name, and where; nothing where it is somebody else's."""
+    """Return the user's relation that stands right before a name, and where; nothing where it is someone else's."""
     if match is None or match["owner"] is None:
         return ()
     offset = max(0, start - _BEFORE)

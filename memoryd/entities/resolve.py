@@ -55,7 +55,7 @@ def mentions_among(
         return ()
     taken: set[str] = set()
     mentions: list[Mention] = []
-    if len(groups) > limits.MAX_MENTIONS:  # whom the caller names is not left out for those in the text
+    if len(groups) > limits.MAX_MENTIONS:  # those that the caller names are not left out for those in the text
         extra = groups[len(_groups(finds, ())) :][: limits.MAX_MENTIONS]
         groups = [*groups[: limits.MAX_MENTIONS - len(extra)], *extra]
     for group in groups:
@@ -108,7 +108,7 @@ def _groups(finds: Sequence[Find], subjects: Iterable[str]) -> list[_Group]:
             numbered[find.group] = group
     for subject in subjects:
         if not is_plain(subject):
-            continue  # it labels the memory and names nobody
+            continue  # it labels the memory and names no one
         find = _of_subject(subject)
         known = next((g for g in groups if any(straight(f.text) == straight(find.text) for f in g.finds)), None)
         if known is None:
@@ -192,7 +192,7 @@ def _by_names(names: Sequence[str], directory: Directory, taken: set[str], weigh
 
 def _fits(name: str, known: Sequence[str]) -> bool:
     """
-    Whether a name may be that of somebody: it goes with one of the known ones, and against none that tells more.
+    Whether a name may be that of someone: it goes with one of the known ones, and against none that tells more.
 
     Chris may be Christina or Christopher; once she is the one, she is not the other.
     """
@@ -201,7 +201,7 @@ def _fits(name: str, known: Sequence[str]) -> bool:
 
 
 def _fuller(names: Sequence[str], known: Sequence[str]) -> bool:
-    """Whether a name says more than any known one, so that it may be somebody else's."""
+    """Whether a name says more than any known one, so that it may be someone else's."""
     return max(len(name.split()) for name in names) > 1 == max((len(name.split()) for name in known), default=1)
 
 
@@ -243,7 +243,7 @@ def _casual(name: str, known: str) -> bool:
 
 
 def _may_have(relation: str, directory: Directory, entity_id: str) -> bool:
-    """Whether an entity may have a relation beside those that it has: no sister is a wife, nor what is no person."""
+    """Whether an entity may have a relation besides those that it has: no sister is a wife, nor what is no person."""
     if not relation:
         return True
     if directory.given_type(entity_id) not in {None, EntityType.PERSON}:

@@ -47,7 +47,7 @@ class Session:
             raise PermissionDenied(self._refused(permission))
 
     def _refused(self, permission: Permission) -> str:
-        """Return what is not allowed, what is, and whom to ask for more."""
+        """Return what is not allowed, what is, and who to ask for more."""
         held = ", ".join(sorted(one.value for one in self.permissions)) or "nothing"
         said = f"the grant does not allow {permission.value!r}; it allows {held}"
         if self.grant is None:
@@ -57,7 +57,7 @@ class Session:
 
     def identity(self, agent_id: str, user_id: str, chat_id: str) -> tuple[str, str, str]:
         """
-        Return agent, user and chat in effect for a request that names these, each of which may be empty.
+        Return agent, user and chat in effect for a request that names these; each may be empty.
 
         On the admin socket they are what the request says. Else they are what the grant binds, and what is said must
         agree: ScopeMismatch. Of several chats none is meant unless it is named.
@@ -78,7 +78,7 @@ class Session:
         return grant.agent_id, grant.user_id, chat
 
     def caller(self, agent_id: str, user_id: str, chat_id: str) -> Caller:
-        """Return the caller of an effective identity; IdentityMissing if it names nobody."""
+        """Return the caller of an effective identity; IdentityMissing if it names no one."""
         if self.grant is None:
             return Caller(agent_id, user_id, chat_id, Trust.HOST)
         return Caller(agent_id, user_id, chat_id, Trust.SANDBOX, self.grant.id, self.grant.quota)

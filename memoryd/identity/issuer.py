@@ -27,7 +27,7 @@ from memoryd.store.memories import Cursor
 __all__ = ["GrantIssuer", "Inspected"]
 
 
-_ROW_BYTES = 400  # what a grant's message takes beside its texts
+_ROW_BYTES = 400  # what a grant's message takes besides its texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ class GrantIssuer:
         return page, ""
 
     async def collect(self, now: datetime, *, grace_days: float, dry_run: bool = False) -> int:
-        """Remove grants that ended longer ago than the grace and of which nothing is stored; return how many."""
+        """Remove grants that ended longer ago than the grace and have nothing stored; return how many."""
         before = now - timedelta(days=grace_days)
         over = [
             grant.id

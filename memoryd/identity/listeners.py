@@ -63,7 +63,7 @@ class Listeners:
         descriptor_limit: int,
         reserved: int = RESERVED_DESCRIPTORS,
     ) -> None:
-        """Take the directory, which nobody else may use; make_server binds a server to a gRPC address."""
+        """Take the directory, which no one else may use; make_server binds a server to a gRPC address."""
         self.directory = directory.absolute()
         self._make_server = make_server
         self._left = descriptor_limit - reserved

@@ -1,4 +1,4 @@
-"""Taking a Unix socket: one daemon a path, and nobody else through the door."""
+"""Taking a Unix socket: one daemon a path, and no one else through the door."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def check_place(path: Path, key: str = "--socket") -> None:
         raise SocketRefused(f"cannot use {path.parent}: {error.strerror}; name another {key}") from None
     if folder is not None and (folder.st_uid != os.geteuid() or folder.st_mode & (stat.S_IWGRP | stat.S_IWOTH)):
         raise SocketRefused(
-            f"{path.parent} must belong to this user and be writable by nobody else; run chmod go-w,"
+            f"{path.parent} must belong to this user and be writable by no one else; run chmod go-w,"
             f" or name another {key}"
         )
     if is_other:
@@ -47,7 +47,7 @@ def check_apart(admin: Path, shared: str) -> None:
 
 class SocketLease:
     """
-    The right to a path: a lock beside it, held for the life of the daemon.
+    The right to a path: a lock next to it, held for the life of the daemon.
 
     The lock comes before the bind, as a second daemon would otherwise silently take a live path over.
     """

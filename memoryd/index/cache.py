@@ -2,7 +2,7 @@
 Which scopes are in memory: loaded once for all who wait, kept true by every commit, evicted by bytes.
 
 A commit is pushed (`apply`). One that takes long is brought in by turns, in which others are served; who asks for the
-index meanwhile waits for it, so that nobody decides on half a commit. What an index has missed, as it was being loaded
+index meanwhile waits for it, so that no one decides on half a commit. What an index has missed, as it was being loaded
 or others made the commit, is fetched when it is asked for next. All of this happens on the event loop's thread, but
 for the reading of snapshots.
 """
@@ -31,9 +31,9 @@ ON_LOOP_TOKEN_BYTES = 8 * 1024 * 1024  # … as with more vectors of tokens
 MOST_ERASED = 256  # purges of one commit that are erased in place (36 ms of 100,000); with more an index is rebuilt
 MOST_LOADS = 4  # of one index in one call: where others purge all the time, the store is asked instead
 AT_ONCE = 4096  # characters of terms, or as much work, that are brought in at once: about 1 ms
-ROW_COST = 100  # of a memory, beside its terms, as characters
+ROW_COST = 100  # of a memory, besides its terms, as characters
 LARGE = 50_000  # memories of a scope: from here on it is searched before its vectors are there
-BYTES_A_DOCUMENT = 250  # beside its texts and vectors, measured
+BYTES_A_DOCUMENT = 250  # besides its texts and vectors, measured
 Built = tuple[ScopeIndex, Iterator[VectorBatch] | None]
 """An index, and the vectors that are still to come."""
 T = TypeVar("T")
@@ -115,7 +115,7 @@ class ScopeIndexes:
         self._when_fetched.append(callback)
 
     def on_lost(self, callback: Callable[[], None]) -> None:
-        """Call back when commits were missed that nobody can tell any more: others may have purged something."""
+        """Call back when commits were missed that no one can tell any more: others may have purged something."""
         self._when_lost.append(callback)
 
     async def get(self, owner: Owner, *, partial: bool = False) -> ScopeIndex | None:
@@ -153,7 +153,7 @@ class ScopeIndexes:
         filling = self._filling.get(owner)
         if filling is not None and filling.index is index:
             await filling.end()
-        elif self._ready.get(owner) is index:  # the daemon stops, and nobody brings it any
+        elif self._ready.get(owner) is index:  # the daemon stops, and no one brings it any
             self._drop(owner)
         return index.is_whole
 
@@ -270,7 +270,7 @@ class ScopeIndexes:
         if self._ready.pop(owner, None) is not None:
             self._total -= self._sizes.pop(owner)
         self._pending.pop(owner, None)  # its task sees that the index is gone
-        self._filling.pop(owner, None)  # so does this one, unless somebody waits for it
+        self._filling.pop(owner, None)  # so does this one, unless someone waits for it
 
     def _evict(self, keep: Owner) -> None:
         """Drop those least used until the others fit."""

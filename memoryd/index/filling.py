@@ -20,7 +20,7 @@ class Filling:
     def __init__(
         self, index: ScopeIndex, pieces: Iterator[VectorBatch], reader: Executor, is_wanted: Callable[[], bool]
     ) -> None:
-        """Begin. It goes on as long as the index is wanted, or somebody waits; `reader` runs what reads the pieces."""
+        """Begin. It goes on as long as the index is wanted, or someone waits; `reader` runs what reads the pieces."""
         self.index = index
         self.error: Exception | None = None
         """What kept the vectors away."""

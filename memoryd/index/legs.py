@@ -2,8 +2,8 @@
 The legs of a search: what each way of finding says of the documents of one scope. Facts, no weights.
 
 First every document gets a rough value, by its own words and its own vector. The best of them, with those that stand
-beside them in their sessions, are the pool; for these all legs are computed. What was said inherits from what was said
-beside it, term by term: a reply to "Where did you go?" holds its words.
+next to them in their sessions, are the pool; for these all legs are computed. What was said inherits from what was said
+next to it, term by term: a reply to "Where did you go?" holds its words.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Floats = NDArray[np.float32]
 Rows = NDArray[np.int64]
 
 SMALL = 1536  # documents; of a scope of no more all are in the pool
-BEST = 1024  # of a larger one so many, and who stands beside them
+BEST = 1024  # of a larger one so many, and who stands next to them
 MOST_WINDOW_TERMS = 32  # of a question, the rarest first: more are compared with a document's own words alone
 COMMON_SHARE = 0.2  # of the documents: a member of a class that more of them hold tells nothing apart
 RARE_SHARE = 0.9  # days that hold more of what is searched tell nothing apart …
@@ -46,7 +46,7 @@ NO_TOKENS: NDArray[np.int8] = np.zeros((0, TOKEN_DIMENSIONS), dtype=np.int8)
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """How much a document inherits of a term or token, from whom, as measured (docs/benchmarks.md)."""
+    """How much a document inherits of a term or token, and from what, as measured (docs/benchmarks.md)."""
 
     before: float
     after_question: float
@@ -115,7 +115,7 @@ class Pool:
     similarity: NDArray[np.float64]
     """Cosine of question and document, −1–1; exact of those for which `look_closely` was called."""
     near: NDArray[np.float64]
-    """The cosine with what it inherits of those beside it, not below 0."""
+    """The cosine with what it inherits of those next to it, not below 0."""
     lexical: Floats
     """BM25 of the document's own words over the question's idf mass, 0–1."""
     words: Floats
@@ -125,16 +125,16 @@ class Pool:
     bare: NDArray[np.bool_]
     """Which have no vector, and stand by their words alone."""
     names: NDArray[np.bool_]
-    """Which mention somebody or something that the question names."""
+    """Which mention someone or something that the question names."""
     said_by_named: NDArray[np.bool_]
     said_by_others: NDArray[np.bool_]
     of_named: NDArray[np.bool_]
-    """Which name the speaker whom the question names, nobody is known to have said, and are no sandbox's."""
+    """Which name the speaker of the question, no one is known to have said, and are no sandbox's."""
     by_assistant: NDArray[np.bool_]
 
     @property
     def speaker(self) -> NDArray[np.bool_]:
-        """Which the person said whom the question names, or name them (`of_named`)."""
+        """Which the person of the question said, or name them (`of_named`)."""
         return self.said_by_named | self.of_named
 
     @property
@@ -150,7 +150,7 @@ class Pool:
 
     @cached_property
     def _beside(self) -> dict[int, NDArray[np.int64]]:
-        """By step: the place in the pool of who stands there; len(self) where nobody does who passes the filter."""
+        """By step: the place in the pool of who stands there; len(self) where no one does who passes the filter."""
         found = {}
         for step in (-1, 1, -2, 2):
             rows = self.index.sequences.beside(self.rows, step, len(self._mask), self._trusted)
@@ -225,11 +225,11 @@ class Pool:
 
     @cached_property
     def has_sessions(self) -> bool:
-        """Whether anything here stands beside anything."""
+        """Whether anything here stands next to anything."""
         return self.index.sequences.are_any and any((places < len(self)).any() for places in self._beside.values())
 
     def smoothed(self, windows: Windows, share: float) -> NDArray[np.float64]:
-        """Return the similarity with a share of that of the two beside."""
+        """Return the similarity with a share of that of the two next to it."""
         if not self.has_sessions:
             return self.similarity
         near = np.append(self.similarity, 0.0)
@@ -243,7 +243,7 @@ class Pool:
         return np.zeros((len(places), 0), dtype=np.float32) if held is None else held.rows(self.rows[places])
 
     def look_closely(self, places: NDArray[np.int64]) -> None:
-        """Compute the cosines of some, and of those right beside them, in float64: the same bits wherever they lie."""
+        """Compute the cosines of some, and of those right next to them, in float64: the same bits wherever they lie."""
         if self.similar is None or not len(places):
             return
         wanted = np.zeros(len(self) + 1, dtype=np.bool_)
@@ -282,7 +282,7 @@ class Pool:
         """
         Return the best match of each token of the question in some of the pool: shape (len(places), tokens).
 
-        With windows also in what stands beside them.
+        With windows also in what stands next to them.
         """
         tokens = NO_TOKENS if self.question.tokens is None else self.question.tokens
         if windows is None or not self.has_sessions:
@@ -301,7 +301,7 @@ class Pool:
 
 
 def pool_of(index: ScopeIndex, question: Question, stats: CorpusStats, rough: Rough) -> Pool:
-    """Return what is looked at closely in a scope: all; of a large one the best by `rough`, and who stands beside."""
+    """Return what is looked at closely in a scope: all; of a large one the best by `rough`, and what is next to it."""
     mask = index.mask(question.filter, question.now)
     count = len(mask)
     if question.least_trust:
@@ -357,7 +357,7 @@ def pool_of(index: ScopeIndex, question: Question, stats: CorpusStats, rough: Ro
 
 
 def _best(index: ScopeIndex, value: Floats, mask: NDArray[np.bool_], trusted: NDArray[np.bool_], slack: float) -> Rows:
-    """Return the best documents, all that may be among them, and those beside them, in order."""
+    """Return the best documents, all that may be among them, and those next to them, in order."""
     least = kth_largest(value, BEST) - slack
     best = np.flatnonzero(value >= least if least > 0 else value > 0)
     chosen = np.zeros(len(mask), dtype=np.bool_)

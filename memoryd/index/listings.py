@@ -33,7 +33,7 @@ class Listings:
         self.keys: dict[str, tuple[int, ...]] = {}
         """Those of messages, which are their ids, are not listed."""
         self.claims: dict[tuple[str, str], list[int]] = {}
-        """By attribute and the entity of which it is said ("": of nobody)."""
+        """By attribute and the entity that it is said of ("": of no one)."""
 
     @property
     def nbytes(self) -> int:

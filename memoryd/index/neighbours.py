@@ -1,4 +1,4 @@
-"""Which statements of a scope stand beside others: those that a new one is judged beside, and pairs of one shape."""
+"""Which statements of a scope stand next to others: those that a new one is judged next to, and pairs of one shape."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def neighbours(
     until: datetime | None = None,
 ) -> list[tuple[Memory, float]]:
     """
-    Return the live statements that a new one is judged beside, and their cosines, nearest first.
+    Return the live statements that a new one is judged next to, and their cosines, nearest first.
 
-    They are those that speak of one of its attributes of the same entity ("": of nobody), newest first up to
+    They are those that speak of one of its attributes of the same entity ("": of no one), newest first up to
     `limit`, and the `limit` nearest that are not below `floor`. Messages and reflections are no statements. With
     `until`, nothing that was stored later counts.
     """

@@ -76,7 +76,7 @@ def _kept(read: Read, packed: bytes) -> Memory:
 
 
 MOST_KEPT_BYTES = 1024  # of a record that is kept unpacked: 4,096 of them are 10 MB
-BYTES_A_RECORD = 41  # of a bytes object beside its text, and its place
+BYTES_A_RECORD = 41  # of a bytes object besides its text, and its place
 ERASED = b""  # what is left of the record of a memory that was purged
 
 

@@ -348,7 +348,7 @@ class ScopeIndex:
         return self.columns.mask(alive, wanted, now)
 
     def naming(self, name: str, count: int) -> NDArray[np.bool_]:
-        """Return which of the first documents hold a name, of those that nobody is known to have said."""
+        """Return which of the first documents hold a name, of those that no one is known to have said."""
         held = np.zeros(count, dtype=np.bool_)
         held[self.postings.holding(analyse(name), count)] = True
         return held & self.traits.nobody_said(count)

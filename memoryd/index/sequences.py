@@ -70,10 +70,10 @@ class Loading:
 
 class Sequences:
     """
-    Who stands beside whom in a session.
+    Which texts stand side by side in a session.
 
-    A sandbox's text stands beside all. What is of higher trust stands beside its like alone, so that a sandbox neither
-    lends it an answer by what it puts beside it, nor comes between two that belong together.
+    A sandbox's text stands next to all. What is of higher trust stands next to its like alone: so a sandbox neither
+    lends it an answer by what it puts next to it, nor comes between two that belong together.
     """
 
     def __init__(self, loading: Loading | None = None) -> None:
@@ -134,7 +134,7 @@ class _Chains:
     """For each document the one before it and the one after it; NOBODY where there is none."""
 
     def __init__(self, count: int = 0, rows: NDArray[np.int64] = NO_ROWS, sessions: Sequence[Hashable] = ()) -> None:
-        """Begin with so many documents, of which some stand in sessions: rows as of Loading, in any order."""
+        """Begin with so many documents, some in sessions: rows as of Loading, in any order."""
         before, after = (np.full(count, NOBODY, dtype=np.int32) for _ in range(2))
         rows = rows[np.lexsort((rows[:, 3], rows[:, 2], rows[:, 1], rows[:, 0]))]
         numbers, documents = rows[:, 0], rows[:, 3]

@@ -17,7 +17,7 @@ from memoryd.model.embedding import TOKEN_DIMENSIONS, TOKEN_SCALE
 
 __all__ = ["TokenVectors"]
 
-BYTES_A_TEXT = 33  # of a bytes object beside its content
+BYTES_A_TEXT = 33  # of a bytes object besides its content
 BYTES_A_PLACE = 8
 
 

@@ -87,7 +87,7 @@ def _text_of(memory: Memory, read: Callable[..., TextTraits]) -> TextTraits:
 
 
 def _voice(speaker: str, category: str) -> tuple[str, bool]:
-    """Return the first name of who said a text, "" if nobody is known to have, and whether it was the assistant."""
+    """Return the first name of who said a text, "" if no one is known to have, and whether it was the assistant."""
     role = category if category in ROLES else fold(speaker)
     return first_name(speaker), role == Role.ASSISTANT.value
 
@@ -296,7 +296,7 @@ class Traits:
 
     @property
     def trusts_speakers(self) -> bool:
-        """Whether anybody speaks in what is trusted: then nobody else counts as a speaker."""
+        """Whether anybody speaks in what is trusted: then no one else counts as a speaker."""
         return bool(self._trusted_speakers)
 
     @property
@@ -309,7 +309,7 @@ class Traits:
         return len(self._speakers) > 1
 
     def speaks(self, name: str) -> bool:
-        """Whether somebody of that first name said something."""
+        """Whether someone of that first name said something."""
         return _number_of(name) in self._speakers
 
     def said_by(self, name: str, count: int) -> NDArray[np.bool_]:

@@ -4,7 +4,7 @@ The vectors of one scope, and exact cosine over them.
 Up to 2,000 rows float32 is as fast as anything. Above, an int8 copy is scanned first (at 10,000 rows it takes 0.2 ms
 where float32 takes 0.5 and more); it is known how far the int8 form of a row is off at the most, so that every row
 that could still be among the best is compared exactly. A large scope that is loaded keeps its rows in two bytes a
-number instead of float32, the first of which is the int8 form.
+number instead of float32; the first is the int8 form.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Similarities:
         """
         Return the cosines of some rows, computed in float64: shape (len(rows),).
 
-        Row by row in one order of sums, so that a cosine has the same bits whichever rows it is computed beside (BLAS
+        Row by row in one order of sums, so that a cosine has the same bits whichever rows it is computed next to (BLAS
         adds up a matrix in blocks, whose bounds depend on its size and place).
         """
         found = self._vectors.rows(rows).astype(np.float64)

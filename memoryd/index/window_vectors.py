@@ -120,12 +120,12 @@ class WindowSimilarities(Similarities):
         return np.maximum(self._first.exact(rows), self._best(rows))
 
     def are_later(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return of which rows a later window is nearer than the first."""
+        """Return for each row whether a later window is nearer than the first."""
         return self._best(rows) > self._first.exact(rows)
 
     def _best(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return what the best later window of each row counts; −1 where there is none."""
-        places = np.full(len(self.values) + 1, NOBODY, dtype=np.int64)  # the last is that of nobody
+        places = np.full(len(self.values) + 1, NOBODY, dtype=np.int64)  # the last is that of no one
         places[rows] = np.arange(len(rows))
         at = places[self._of]
         some = np.flatnonzero(at != NOBODY)

@@ -24,7 +24,7 @@ from memoryd.index.postings import CorpusStats, Postings
 
 __all__ = ["Loading", "Windows"]
 
-# Of LifeBench, whose records are long beside short ones, 1.0 costs .6 points of R@10 and this .1; BEAM and Cranfield
+# Of LifeBench, whose records are long next to short ones, 1.0 costs .6 points of R@10 and this .1; BEAM and Cranfield
 # are the same with it, LoCoMo has no long text (measured with words 64–200 and shares of .6–1)
 SHARE = 0.75  # of what a short text with the same words counts
 

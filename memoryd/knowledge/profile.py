@@ -1,8 +1,8 @@
 """
-What is always true of somebody: how they are called, what they cannot eat, how they want to be answered.
+What is always true of someone: how they are called, what they cannot eat, how they want to be answered.
 
 Statements about one person that matter whatever is asked: told by words alone, in the languages of
-`lexicon/profile.toml`, as a topic, and whether it is said of the user or of somebody else. A text that is long, asks,
+`lexicon/profile.toml`, as a topic, and whether it is said of the user or of someone else. A text that is long, asks,
 or tells how it used to be is none.
 """
 
@@ -34,7 +34,7 @@ __all__ = [
 _CASED = "(?-i:"
 _SYNTAX = re.compile(r"\(\?[-a-z]*[:=!]|\(\?<[=!]|\\[a-zA-Z]|\{[a-z_]+\}|\[[^\]]*\]")
 _ENDING = re.compile(r"\\w[+*][^ ()|\[\]?+*\\]")  # letters that stand at the end of a word
-_TORN = re.compile(r"(?<![^\W\d_])[^\W\d_]{1,2}(?:[\[?]|\(\?:)[^ ]")  # a word of which too few letters are known
+_TORN = re.compile(r"(?<![^\W\d_])[^\W\d_]{1,2}(?:[\[?]|\(\?:)[^ ]")  # a word with too few letters known
 _ESCAPE = re.compile(r"\\[a-zA-Z]")
 _WORD = re.compile(r"[^\W\d_]+")
 BEGINNING = 3  # letters of a word by which it is looked up
@@ -100,7 +100,7 @@ MOST_CHARACTERS = 400  # of a text that is read: a profile is no place for notes
 MOST_ENDED = 8  # things that a sentence says to be over
 LEAD = 9  # characters of a pattern's own words in which the user may be named: "the user's …"
 _OF_A_THING = re.compile(r"^(?!(?:has|have|had|got|is|am|on|with)\b).*\b(?:the|this|that|an?)\b", re.IGNORECASE)
-MOST_BEFORE = 4  # words before a topic in a note that names nobody
+MOST_BEFORE = 4  # words before a topic in a note that names no one
 
 
 class Topic(IntEnum):
@@ -125,7 +125,7 @@ class Topic(IntEnum):
 
 
 ONE_AT_A_TIME = frozenset({Topic.NAME, Topic.HOME})
-"""Topics of which the newest statement counts alone, of those that speak of nothing else."""
+"""Topics whose newest statement counts alone, of those that speak of nothing else."""
 
 
 class Standing(NamedTuple):
@@ -133,7 +133,7 @@ class Standing(NamedTuple):
 
     topic: Topic
     of_user: bool
-    """Whether it is said of the user, and not of somebody whom it names."""
+    """Whether it is said of the user, and not of someone that it names."""
     is_mixed: bool = False
     """Whether it is of other topics too."""
 
@@ -161,7 +161,7 @@ _SENTENCE = re.compile(r"(?<=[.!;。！])\s+|\n+|(?<=[。！])")
 _ASKED_FOR = compiled("{asked_for}")
 _NEXT = compiled("{next}")
 _ASKS = compiled(r"{asks}\b")
-"""A wish for the assistant: what it names is of nobody."""
+"""A wish for the assistant: what it names is of no one."""
 _INVENTED = compiled(r"\b{invented}\b")
 _IN_JEST = re.compile(
     r"\b(?:just|only|totally) (?:kidding|joking)\b|\bj/?k\b(?=[\s.!)]*$)|\bsaid no one\b", re.IGNORECASE
@@ -174,7 +174,7 @@ def topic_of_category(category: str) -> Topic | None:
 
 
 def standing_of(text: str) -> Standing | None:
-    """Return the most important thing that a text says of somebody for good; None where there is nothing."""
+    """Return the most important thing that a text says of someone for good; None where there is nothing."""
     if len(text) > MOST_CHARACTERS:
         return None
     text = own_part(tidy(text))
@@ -230,7 +230,7 @@ def is_over(text: str) -> bool:
 
 
 def _is_of_user(sentence: str, match: re.Match[str]) -> bool:
-    """Whether what stands in a sentence is said of the user: nobody else is named before it."""
+    """Whether what stands in a sentence is said of the user: no one else is named before it."""
 
     def stands(name: str, text: str) -> bool:
         return PATTERNS[name].search(text) is not None

@@ -1,4 +1,4 @@
-"""Which memories may contradict one, and what somebody decides between two."""
+"""Which memories may contradict one, and what someone decides between two."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
 """
-Changes that the rules do not read: a small model reads what is new beside what is near it, soon after, by itself.
+Changes that the rules do not read: a small model reads what is new next to what is near it, soon after, by itself.
 
 "We handed back the keys" ends "I rent a flat in Leeds", and no rule knows. What the model is sure of is contested, and
 never retired: of two statements it knows no more than their words.
 
 What a commit adds waits in memory and is read in seconds; users and chats take turns. Once nothing waits, the time is
 marked; at its start a daemon lets wait what was stored since some minutes before that, as an earlier one may
-have ended with something unread. To read a statement twice changes nothing: it is read beside the same ones, and what
-somebody has decided in between stands.
+have ended with something unread. To read a statement twice changes nothing: it is read next to the same ones, and what
+someone has decided in between stands.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ __all__ = ["CONTRADICTION_JOB", "CONTRADICTION_RULE", "Contradictions", "suspect
 CONTRADICTION_JOB = "contradictions"
 CONTRADICTION_RULE = "model"
 READ = "contradictions_read"  # the mark of when nothing waited to be read
-NEAREST = 100  # statements of any speaker among which those are that a new one is read beside
-MOST_BESIDE = 4  # statements that a new one is read beside, the nearest; of lower trust half as many
+NEAREST = 100  # statements of any speaker among which those are that a new one is read next to
+MOST_BESIDE = 4  # statements that a new one is read next to, the nearest; of lower trust half as many
 MOST_CONTESTED = 2  # by one new statement; of lower trust half as many
 LOOK_S = 2.0
 AGAIN = timedelta(minutes=5)  # a call may commit so long after the time that it gives
@@ -66,7 +66,7 @@ def _why(error: Exception) -> str:
 
 
 class Contradictions:
-    """Reads what is new beside what is near it, and marks what the model is sure of."""
+    """Reads what is new next to what is near it, and marks what the model is sure of."""
 
     def __init__(
         self,
@@ -218,7 +218,7 @@ class Contradictions:
         return counts
 
     async def _read(self, statements: Sequence[Memory], model: PairReader) -> Counter[str]:
-        """Read statements of one owner, each beside what is near it, and contest what the model is sure of."""
+        """Read statements of one owner, each next to what is near it, and contest what the model is sure of."""
         counts = Counter({"statements": len(statements)})
         beside = await suspects(statements, self._ports, now=self._clock())
         pairs = [(older, newer) for newer, others in beside for older in others]
@@ -255,7 +255,7 @@ class Contradictions:
 
 
 def _is_open(newer: Memory, older: Memory) -> bool:
-    """Whether nobody has decided between two statements, or said the older one again since."""
+    """Whether no one has decided between two statements, or said the older one again since."""
     if older.id in newer.contested_with or (older.reinforce_time and older.reinforce_time >= newer.create_time):
         return False
     return not any(
@@ -301,7 +301,7 @@ def _with_equals(newer: Memory, others: Sequence[Memory], most: int) -> list[Mem
 
 
 def _may_be_of(newer: Memory, beside: Neighbour) -> bool:
-    """Whether a statement may be a change of one that is beside it."""
+    """Whether a statement may be a change of one that is next to it."""
     older = beside.memory
     return (
         (older.create_time, older.id) < (newer.create_time, newer.id)
@@ -314,7 +314,7 @@ def _may_be_of(newer: Memory, beside: Neighbour) -> bool:
 
 
 def _is_of_same(newer: Memory, beside: Neighbour) -> bool:
-    """Whether both are about somebody in common, or nobody tells them apart; a successor's name does not."""
+    """Whether both are about someone in common, or no one tells them apart; a successor's name does not."""
     if beside.same_subject:
         return True
     about = [mention.text for mention in beside.memory.mentions if mention.about]

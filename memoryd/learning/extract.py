@@ -251,7 +251,7 @@ def at_once(work: Work) -> int:
 
 
 async def write_work(known: Work, new: Work, ports: Ports, *, now: datetime) -> None:
-    """Write down where the work on a thread stands, unless somebody went on with it meanwhile, or it is gone."""
+    """Write down where the work on a thread stands, unless someone went on with it meanwhile, or it is gone."""
 
     async def decide() -> Decision[None]:
         held = await ports.store.work.get(known.owner, known.kind, known.thread_id)
@@ -294,7 +294,7 @@ async def _write(steps: Sequence[_Step], ports: Ports, now: datetime) -> Counter
     """
     Judge what was found in threads of one owner, and write it with how far their work has come.
 
-    A thread with which somebody else has gone on meanwhile is left out.
+    A thread with which someone else has gone on meanwhile is left out.
     """
     owner = steps[0].work.owner
     offers = [(n, offer) for n, step in enumerate(steps) for one in step.found if (offer := offered(one, now))]

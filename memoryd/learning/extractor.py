@@ -60,7 +60,7 @@ class Learnt:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """Messages of one thread in order, of which all from `first` on were not read before."""
+    """Messages of one thread in order; all from `first` on were not read before."""
 
     messages: Sequence[Message]
     first: int = 0

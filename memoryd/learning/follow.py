@@ -179,7 +179,7 @@ class Learner:
                 pass
 
     async def _read_all(self, works: Sequence[Work], progress: Progress | None = None) -> Counter[str]:
-        """Read threads in their order, of each owner a page in turn, so that nobody waits for one who says much."""
+        """Read threads in their order, of each owner a page in turn, so that no one waits for one who says much."""
         self._reading_count += 1
         try:
             return await self._read_in_turn(works, progress)

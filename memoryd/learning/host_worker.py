@@ -38,7 +38,7 @@ from memoryd.store.conversations import MessageSelector
 __all__ = ["LEASE", "complete_session", "pending_sessions", "save_facts", "session_messages"]
 
 LEASE = timedelta(minutes=10)
-LOOK_S, LONGEST_LOOK_S = 0.5, 3.0  # between two looks, while somebody waits for a session
+LOOK_S, LONGEST_LOOK_S = 0.5, 3.0  # between two looks, while someone waits for a session
 MOST_WAIT_S = 60.0
 DEFAULT_MESSAGES = 30
 READ_AT_ONCE = 200  # pending sessions
@@ -56,7 +56,7 @@ async def pending_sessions(  # noqa: PLR0913  one argument for each field of the
     limit: int = 0,
     wait_s: float = 0.0,
 ) -> list[Session]:
-    """Return sessions that wait to be learnt from and nobody else has leased: first ended first, by owners in turn."""
+    """Return sessions that wait to be learnt from and no one else has leased: first ended first, by owners in turn."""
     size = check_count(limit, "page_size", default=limits.DEFAULT_PAGE_SIZE, limit=limits.MAX_PAGE_SIZE)
     if not 0 <= wait_s <= MOST_WAIT_S:
         raise InvalidArgument(f"wait is {wait_s:g} s; it must lie between 0 and {MOST_WAIT_S:.0f}", field="wait")
@@ -93,7 +93,7 @@ async def pending_sessions(  # noqa: PLR0913  one argument for each field of the
 
 
 def _in_turns_of_owners(found: Sequence[Session]) -> list[Session]:
-    """Return sessions, those first that ended first, but of each owner one in turn: nobody fills the list alone."""
+    """Return sessions, those first that ended first, but of each owner one in turn: no one fills the list alone."""
     places: Counter[Owner] = Counter()
     order: list[tuple[int, int, Session]] = []
     for n, one in enumerate(sorted(found, key=lambda one: (one.end_time or one.start_time, one.id))):
@@ -103,7 +103,7 @@ def _in_turns_of_owners(found: Sequence[Session]) -> list[Session]:
 
 
 def _is_leased(session: Session, worker: str, now: datetime) -> bool:
-    """Whether somebody else works on a session; a lease that ends too far ahead comes from a clock that was wrong."""
+    """Whether someone else works on a session; a lease that ends too far ahead comes from a clock that was wrong."""
     until = session.lease_time
     return until is not None and now < until <= now + 2 * LEASE and session.lease_by != worker
 
@@ -120,7 +120,7 @@ async def _leased(key: SessionKey, worker: str, ports: Ports, now: datetime) -> 
             raise ThreadNotFound(f"there is no session {key.session_id!r} in that thread", field="session")
         if _is_leased(known, worker, now):
             raise Conflict(f"{known.lease_by} works on the session; take another one", field="session")
-        if known.state is not SessionState.PENDING:  # nobody works on it
+        if known.state is not SessionState.PENDING:  # no one works on it
             return Decision(None, answering(known))
         held = replace(known, lease_by=worker, lease_time=now + LEASE)
         change = ChangeSet(conversation=ConversationChange(key.owner, sessions=(held,)))

@@ -1,7 +1,7 @@
 """
 A language model decides what the rules left contested: the newer statement replaces the older one, or both hold.
 
-It never ends what is of more trust than the newer statement, or what somebody has confirmed. Each pair is asked about
+It never ends what is of more trust than the newer statement, or what someone has confirmed. Each pair is asked about
 once; what the model is unsure of stays contested.
 """
 
@@ -85,7 +85,7 @@ async def _pairs(ports: Ports, after: datetime | None, now: datetime) -> list[tu
 
 
 def _of(memory: Memory, contested: Mapping[str, Memory]) -> Iterator[tuple[Memory, Memory]]:
-    """Yield the pairs of which a memory is the newer one."""
+    """Yield the pairs with a memory as the newer one."""
     for other_id in memory.contested_with:
         other = contested.get(other_id)
         if other is None or (other.create_time, other.id) >= (memory.create_time, memory.id):
@@ -95,7 +95,7 @@ def _of(memory: Memory, contested: Mapping[str, Memory]) -> Iterator[tuple[Memor
 
 
 def _was_restored(memory: Memory, other: Memory) -> bool:
-    """Whether somebody brought a memory back beside the other: that is for people to decide."""
+    """Whether someone brought a memory back next to the other: that is for people to decide."""
     why = memory.judgement
     return why is not None and why.rule == "restored" and why.evidence == other.id
 

@@ -116,7 +116,7 @@ class LanguageModel:
         """
         Return whether the endpoint answers a harmless question: then it was what some user wrote that it refused.
 
-        Else one user's texts would keep it from everybody. Where the day's budget is used up nobody can tell: it does.
+        Else one user's texts would keep it from everybody. Where the day's budget is used up no one can tell: it does.
         """
         most = most_tokens(system) + most_tokens(PROBE) + 2 * MESSAGE_TOKENS
         try:

@@ -1,5 +1,5 @@
 """
-The extractor `openai`: a language model reads what users state, beside the rules.
+The extractor `openai`: a language model reads what users state, besides the rules.
 
 It gets the sentences that the rules would read, and nothing else; each message is a line of JSON, so that no text can
 pose as another message or as the task. What it says is taken as far as a message of a user bears it.
@@ -106,7 +106,7 @@ class LlmExtractor:
         """
         Count the replies in a row that are prose which no message bears; NotNow when they are too many.
 
-        One of them may be a model's way of saying that there is nothing, or somebody's text that talks it into prose.
+        One of them may be a model's way of saying that there is nothing, or someone's text that talks it into prose.
         Where it answers a harmless question so too, it is an endpoint that says something else, such as a page for
         logging in: what it is asked then is not read.
         """

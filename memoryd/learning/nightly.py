@@ -1,4 +1,4 @@
-"""The night's learning: everything that waits is read, and sessions of which all was read are done."""
+"""The night's learning: everything that waits is read, and sessions whose messages were all read are done."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ AT_ONCE = 200
 async def end_learnt_sessions(
     ports: Ports, *, now: datetime, dry_run: bool = False, kinds: Sequence[str] = (EXTRACTION_JOB,)
 ) -> Counter[str]:
-    """Note as done the sessions that have ended and of which every kind has read every message; return how many."""
+    """Note as done the sessions that have ended, where every kind has read every message; return how many."""
     counts: Counter[str] = Counter()
     after = ""
     while page := await ports.store.conversations.pending_sessions(limit=AT_ONCE, after=after):

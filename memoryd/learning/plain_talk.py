@@ -23,7 +23,7 @@ __all__ = ["PlainTalkExtractor"]
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """A sentence with its message, and the message of somebody else before that."""
+    """A sentence with its message, and the message of someone else before that."""
 
     sentence: Sentence
     message: Message
@@ -36,7 +36,7 @@ class PlainTalkExtractor:
     name = "rules"
 
     def __init__(self, rules: RulesExtractor, reader: KeepingReader, tell: Callable[[str], None]) -> None:
-        """Take both, and whom to tell once where the reader cannot be loaded: then the rules go on alone."""
+        """Take both, and who to tell once where the reader cannot be loaded: then the rules go on alone."""
         self._rules, self._reader, self._tell = rules, reader, tell
         self.fault = ""
 

@@ -58,7 +58,7 @@ async def reflect(
     model: LanguageModel | None = None,
 ) -> Counter[str]:
     """
-    Write a digest for each owner of whom enough is new; return how many owners there were, and digests.
+    Write a digest for each owner with enough that is new; return how many owners there were, and digests.
 
     With a model that one writes them; where it gives none that can be used, the rules do.
     """
@@ -163,7 +163,7 @@ def digest_of(memories: Sequence[Memory], *, since: datetime, now: datetime) -> 
 
 
 def _parts(live: Sequence[Memory], since: datetime, now: datetime) -> Iterator[tuple[str, list[Memory]]]:
-    """Yield the parts, those first of which a memory is told that belongs to several."""
+    """Yield the parts, those first that tell a memory that belongs to several."""
     new = [one for one in live if one.create_time >= since]
     coming = [one for one in live if one.kind is Kind.EVENT and now <= one.event_time <= now + AHEAD]
     yield "Coming up", sorted(coming, key=lambda one: one.event_time)

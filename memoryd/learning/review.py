@@ -1,4 +1,4 @@
-"""What is learnt may wait until somebody approves it: proposals, and what is decided of them."""
+"""What is learnt may wait until someone approves it: proposals, and what is decided of them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from memoryd.store.conversations import MessageSelector
 
 __all__ = ["approve", "list_proposals", "proposed", "reject"]
 
-MOST_OF_ONE = 250  # of these proposals, those of one sandbox or one user of sandboxes: nobody fills the queue alone
+MOST_OF_ONE = 250  # of these proposals, those of one sandbox or one user of sandboxes: no one fills the queue alone
 LEAST_OF_ID = 8
 
 

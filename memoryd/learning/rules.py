@@ -17,7 +17,7 @@ from memoryd.turns import in_turns
 __all__ = ["PLAY_MESSAGES", "RulesExtractor", "Spoken", "spoken_in"]
 
 MOST_LOOKED_AT = 4000  # characters of a message, by which a role play is told
-PLAY_MESSAGES = 20  # for so many a role play goes on that nobody ends
+PLAY_MESSAGES = 20  # for so many a role play goes on that no one ends
 
 NOT_SPOKEN = frozenset(
     [
@@ -96,7 +96,7 @@ def _written(day: date) -> str:
 
 
 Spoken = tuple[Message, Message | None]
-"""A message that a user spoke, and what somebody else said just before, which it may answer."""
+"""A message that a user spoke, and what someone else said just before, which it may answer."""
 
 
 async def spoken_in(exchange: Exchange) -> list[Spoken]:
@@ -109,9 +109,9 @@ async def spoken_in(exchange: Exchange) -> list[Spoken]:
 
 async def _played_of(messages: Sequence[Message]) -> set[int]:
     """
-    Return the places of messages in which somebody goes on with a role play that they began: nothing there is so.
+    Return the places of messages in which someone goes on with a role play that they began: nothing there is so.
 
-    It ends when they say so, with the session, or after PLAY_MESSAGES; nobody's play is another's.
+    It ends when they say so, with the session, or after PLAY_MESSAGES; no one's play is another's.
     """
     played: set[int] = set()
     begun: dict[object, tuple[int, str]] = {}
@@ -139,7 +139,7 @@ def _is_spoken(message: Message) -> bool:
 
 def _before_of(messages: Sequence[Message], n: int) -> Message | None:
     """
-    Return what somebody else said just before a message, if the host says so, or the same user.
+    Return what someone else said just before a message, if the host says so, or the same user.
 
     Else whoever is in a chat would choose what another's answer says: "Do you smoke?", "Yes".
     """

@@ -115,7 +115,7 @@ class Summaries:
 
 
 _Seen = tuple[int, int, Trust]
-"""How far a thread has left its prompts, how far its summary goes, and of which trust that is."""
+"""How far a thread has left its prompts, how far its summary goes, and the trust of that."""
 
 
 def _seen(thread: Thread) -> _Seen:

@@ -2,7 +2,7 @@
 What sums up the messages that have left a thread's prompts: by a language model, or by rules an extract of them.
 
 The extract has the turns that are most like all of them together, by the vectors of the model in use, and not like
-each other. A summary that somebody set by call is never touched.
+each other. A summary that someone set by call is never touched.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ __all__ = ["BY_RULES", "PROMPT", "extract_of", "sum_up", "wants_summary"]
 PROMPT = "summary.v1"
 BY_RULES = "rules"
 MOST_READ = 300  # messages that are looked at: the last of those that have left the prompts
-MOST_ASKED = 60  # of which a model reads so many at once
+MOST_ASKED = 60  # a model reads so many at once
 MOST_OF_TURN = 1_000  # characters of a turn that are compared, or shown to a model
 MOST_LINES = 8  # of an extract
 LINE = 240  # characters of a line
@@ -66,7 +66,7 @@ class _Turn:
 
 
 def wants_summary(thread: Thread) -> bool:
-    """Whether messages have left the prompts of a thread that no summary covers, and nobody sums it up by call."""
+    """Whether messages have left the prompts of a thread that no summary covers, and no one sums it up by call."""
     by_call = bool(thread.summary) and not thread.summary_by
     return thread.view_seq > thread.summed_up_seq and not (by_call and thread.summed_up_seq)
 
@@ -76,7 +76,7 @@ async def sum_up(thread: Thread, model: LanguageModel | None, ports: Ports, *, n
     policy = ports.policy.of(thread.agent_id)
     if not wants_summary(thread) or not policy.enabled:
         return False
-    cleared = 0 if thread.summary else thread.summed_up_seq  # what somebody has cleared is not summed up again
+    cleared = 0 if thread.summary else thread.summed_up_seq  # what someone has cleared is not summed up again
     first = max(cleared, thread.view_seq - MOST_READ)
     read = MessageSelector(
         owner=thread.owner, thread_id=thread.id, limit=MOST_READ, before=thread.view_seq + 1, after=first,

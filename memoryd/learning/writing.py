@@ -93,7 +93,7 @@ def _grant_of(offers: Sequence[Offered]) -> str:
 
 
 def quota_locks(offers: Sequence[Offered], ports: Ports) -> list[tuple[str, str]]:
-    """Return what is held beside the owner, where the quota of a grant counts."""
+    """Return what is held besides the owner, where the quota of a grant counts."""
     grant_id = _grant_of(offers)
     quota = ports.guards.grants.quota(grant_id)
     return [("grant", grant_id)] if quota.stored_memories or quota.stored_bytes else []
@@ -149,7 +149,7 @@ def speaker_of(message: Message) -> Caller:
 
 
 def daemon_call(owner: Owner, kind: str, ports: Ports, now: datetime) -> CallContext:
-    """Return what the audit says of what the daemon writes by itself: for whom it does."""
+    """Return what the audit says of what the daemon writes by itself: who it does so for."""
     return CallContext(
         time=now,
         call=ports.new_id()[:CALL_ID],

@@ -38,7 +38,7 @@ class CallContext:
     user_id: str = ""
     chat_id: str = ""
     peer: str = ""
-    """Whence a call over TCP came."""
+    """Where a call over TCP came from."""
     dry_run: bool = False
     """Whether it only asked what would go."""
     purge: bool = False

@@ -70,7 +70,7 @@ class Caller:
         return not self.trust.is_sandbox or one.scope.user_id is not None or one.author == (self.user_id or "")
 
     def reads_as(self, owner: Owner) -> str:
-        """Who reads what an owner has: the user in a chat; in their own memory nobody else is there."""
+        """Who reads what an owner has: the user in a chat; in their own memory no one else is there."""
         return self.user_id or "" if owner.scope.user_id is None else ""
 
     @property

@@ -212,13 +212,13 @@ class ChangeSet:
     leases_before: Mapping[str, Lease | None] = field(default_factory=dict)
     """What is taken, as it was when it was decided, None: free; otherwise it is not committed."""
     freed_leases: tuple[Lease, ...] = ()
-    """Given back; one that somebody else holds by now stays theirs."""
+    """Given back; one that someone else holds by now stays theirs."""
     conversation: ConversationChange | None = None
     """What changes of the conversations of one owner; it decides nothing about memories."""
     purge_owner: Owner | None = None
-    """Of whom all goes for good: memories in every state, people, conversations, and what notes of requests name."""
+    """The owner whose things all go: memories in every state, people, conversations, what notes of requests name."""
     rebuild: Owner | None = None
-    """Of whom so much is erased that an index is read anew."""
+    """The owner that so much is erased of that an index is read anew."""
     counters: Mapping[CounterName, int] = field(default_factory=dict)
     """How far work in the background has come, and what a day has used."""
     counters_before: Mapping[CounterName, int | None] = field(default_factory=dict)

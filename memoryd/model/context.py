@@ -118,7 +118,7 @@ class ContextItem(ShortRepr):
     seq: int = 0
     """Of a message: its place in the thread."""
     speaker: str = ""
-    """Who said it; empty: the asking user, or nobody."""
+    """Who said it; empty: the asking user, or no one."""
     time: datetime | None = None
     """When it was said, or when it was so."""
 

@@ -190,7 +190,7 @@ class Message(ShortRepr):
 
     @property
     def said(self) -> str:
-        """What is shown, without what was recalled into it: a search would find it again as what somebody said."""
+        """What is shown, without what was recalled into it: a search would find it again as what someone said."""
         return without_recalled(self.shown)
 
     @property
@@ -200,7 +200,7 @@ class Message(ShortRepr):
 
     @property
     def voice(self) -> str:
-        """Who is searched for as its speaker: nobody of what a tool answers."""
+        """Who is searched for as its speaker: no one of what a tool answers."""
         return "" if self.role is Role.TOOL else self.speaker
 
     def as_memory(self, *, most: int = limits.MAX_CONTENT_BYTES) -> Memory:
@@ -340,9 +340,9 @@ class Session(ShortRepr):
     trust: Trust = Trust.HOST
     """That of the one who began it: with less it is not ended."""
     lease_by: str = field(default="", metadata=_OWN)
-    """The worker that learns from it; empty: nobody does."""
+    """The worker that learns from it; empty: no one does."""
     lease_time: datetime | None = field(default=None, metadata=_OWN)
-    """Until when nobody else does."""
+    """Until when no one else does."""
     messages_before: int = field(default=0, metadata=_OWN)
     """How many messages the thread had when it was opened."""
     turns_before: int = field(default=0, metadata=_OWN)

@@ -3,7 +3,7 @@ Who and what memories name.
 
 What an entity is called and how it is related is never stored with it: each memory notes which entity it names by which
 words (`Mention`), and the directory of a scope is read off the memories that are there. So whatever is deleted takes
-its names along, and a judgement that is undone is undone here too. Only what somebody decided by hand is a row
+its names along, and a judgement that is undone is undone here too. Only what someone decided by hand is a row
 (`Entity`): a name or a type that was given, a merge, a separation.
 """
 
@@ -42,9 +42,9 @@ GIVEN_TYPES = (
     EntityType.LOCATION,
     EntityType.OTHER,
 )
-"""What somebody may say that an entity is."""
+"""What someone may say that an entity is."""
 ADDRESSES = frozenset({EntityType.EMAIL, EntityType.URL})
-"""What an entity is by its form; nobody says otherwise."""
+"""What an entity is by its form; no one says otherwise."""
 
 
 class Form(Enum):
@@ -75,7 +75,7 @@ class Mention:
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """What somebody decided of an entity by hand."""
+    """What someone decided of an entity by hand."""
 
     id: str
     owner: Owner

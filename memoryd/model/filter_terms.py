@@ -58,7 +58,7 @@ def _place_terms(thread_ids: Iterable[str], session_ids: Iterable[str]) -> list[
 
 
 def excluded_terms(wanted: Filter) -> list[str]:
-    """Return the terms of which a memory may have none."""
+    """Return the terms that a memory may have none of."""
     return _place_terms(wanted.exclude_thread_ids, wanted.exclude_session_ids)
 
 

@@ -41,7 +41,7 @@ class SaidFact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
-    """What was learnt, and waits for somebody to approve it; fields as in `consolidation_service.proto`."""
+    """What was learnt, and waits for someone to approve it; fields as in `consolidation_service.proto`."""
 
     id: str
     agent_id: str
@@ -80,7 +80,7 @@ class SessionMessages:
     messages: tuple[Message, ...]
     next_page_token: str = ""
     lease_time: datetime | None = None
-    """Until when nobody else works on the session."""
+    """Until when no one else works on the session."""
 
 
 class Stands(OpenEnum):

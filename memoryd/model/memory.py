@@ -46,7 +46,7 @@ __all__ = [
     "State",
 ]
 
-UNKNOWN = "unknown"  # who said something in a chat for which nobody is named
+UNKNOWN = "unknown"  # who said something in a chat for which no one is named
 VOUCHED = ", as "  # between a speaker and who says that it was they
 DECAYED = "decayed"  # delete_reason of what faded
 USER_WORDS = frozenset({"user", "the user", "me"})  # what a speaker may be called who is the user
@@ -75,7 +75,7 @@ HAPPENED = frozenset({Kind.EPISODE, Kind.EVENT})
 
 
 KEPT = "kept"
-"""The rule of a judgement where somebody decided that two statements both hold."""
+"""The rule of a judgement where someone decided that two statements both hold."""
 
 
 class State(OpenEnum):
@@ -215,7 +215,7 @@ class Memory(ShortRepr):
     @property
     def narrator(self) -> str:
         """
-        Who says "I" in it; empty: the user of a personal memory, or nobody who is known.
+        Who says "I" in it; empty: the user of a personal memory, or no one who is known.
 
         A speaker that another user's sandbox names is an identity of its own, not that user.
         """

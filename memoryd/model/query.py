@@ -138,13 +138,13 @@ class Query:
     """None: what is below the floor, and so no answer, is left out."""
     explain: bool = False
     strict: bool = False
-    """Whether the floor is that of a context, which nobody looks through: higher."""
+    """Whether the floor is that of a context, which no one looks through: higher."""
     why_not: str = ""
-    """The id of a memory, or a prefix, of which is asked why it is not found."""
+    """The id, or a prefix, of a memory that should have been found."""
 
     @property
     def asks_for_messages(self) -> bool:
-        """Whether messages are searched beside memories."""
+        """Whether messages are searched besides memories."""
         return Kind.EPISODE in self.filter.kinds
 
     def __post_init__(self) -> None:

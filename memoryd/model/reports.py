@@ -115,7 +115,7 @@ class OwnerSizes:
 
 @dataclass(frozen=True, slots=True)
 class ErasedUser:
-    """The receipt of a user of one agent of whom all was erased, or would be; ids are the first thousand."""
+    """The receipt of a user of one agent whose things were all erased, or would be; ids are the first thousand."""
 
     agent_id: str
     memory_count: int

@@ -78,7 +78,7 @@ class Hit(ShortRepr):
     same_ids: tuple[str, ...] = ()
     """Of memories that say the same, and are left out for it."""
     said_by_other: bool = False
-    """Whether the question names somebody who did not say it, and said nothing that answers as well."""
+    """Whether the question names someone who did not say it, and said nothing that answers as well."""
     newer: ShownMemory | None = None
     """The newest statement of equal or higher trust that contests it: what it says may be outdated."""
 
@@ -114,7 +114,7 @@ class AddResult(ShortRepr):
 
 @dataclass(frozen=True, slots=True)
 class ProfileItem:
-    """A statement that is always true of the user, or of somebody who was named."""
+    """A statement that is always true of the user, or of someone who was named."""
 
     topic: str
     """name, address, health, instruction, diet, language, home, household, work or dislike."""

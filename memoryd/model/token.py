@@ -3,7 +3,7 @@ Tokens: a token stands for a grant, within its caveats.
 
 A token is a macaroon [1] in the binary format 2 of libmacaroons [2], in URL-safe base64: an identifier, caveats, and a
 chain of HMAC-SHA256 over them that begins with a key of the daemon. A holder can add a caveat without the daemon,
-which only narrows the token; nobody can take one away. A caveat is a JSON object with one key; the known keys
+which only narrows the token; no one can take one away. A caveat is a JSON object with one key; the known keys
 are those of `Caveats`, and an unknown one denies. Only the standard library is used, so that a sandbox can attenuate.
 
 [1] Birgisson et al., Macaroons: Cookies with Contextual Caveats for Decentralized Authorization in the Cloud, NDSS 2014
@@ -229,7 +229,7 @@ class Caveats:
 
     @classmethod
     def read(cls, texts: Iterable[str]) -> list[Caveats]:
-        """Return one value a caveat, all of which must hold; Unauthenticated for one that is not known."""
+        """Return one value a caveat (all must hold); Unauthenticated for one that is not known."""
         return [cls._of(text) for text in texts]
 
     @classmethod

@@ -13,7 +13,7 @@ from memoryd.model.scope import Owner
 __all__ = ["EXTRACTION_JOB", "LLM_EXTRACTION_JOB", "CounterName", "Lease", "Run", "RunState", "Work", "WorkState"]
 
 EXTRACTION_JOB = "extraction"
-LLM_EXTRACTION_JOB = "llm_extraction"  # beside it, with a counter of its own: a model only adds
+LLM_EXTRACTION_JOB = "llm_extraction"  # besides it, with a counter of its own: a model only adds
 
 
 class CounterName(NamedTuple):
@@ -25,7 +25,7 @@ class CounterName(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """Who does a piece of work that one daemon does at a time, and until when nobody else may take it."""
+    """Who does a piece of work that one daemon does at a time, and until when no one else may take it."""
 
     name: str
     holder: str
@@ -40,7 +40,7 @@ class WorkState(OpenEnum):
     IDLE = "idle"
     """Nothing is to be done."""
     PARKED = "parked"
-    """It has failed too often, and waits for somebody to look at it."""
+    """It has failed too often, and waits for someone to look at it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,7 +27,7 @@ NEEDS = {
     RECALLED_MESSAGES: Permission.SEARCH_MESSAGES,
     OTHER_THREADS: Permission.SEARCH_MESSAGES,
 }
-"""What a section takes beside "context"."""
+"""What a section takes besides "context"."""
 
 
 class ContextService:

@@ -2,7 +2,7 @@
 The way of a call: authenticate, authorise method and scope, charge the quota, validate, run, write it down, answer.
 
 There is one gate a listener, and all of them lead to the same methods. An exception anywhere becomes one status, one
-log line and one line of the audit log, none of which says what the call was about.
+log line and one line of the audit log; none says what the call was about.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ log = structlog.get_logger("memoryd.rpc")
 
 @dataclass(slots=True)
 class Call:
-    """What a method is told of a call beside its request."""
+    """What a method is told of a call besides its request."""
 
     session: Session
     identity: tuple[str, str, str]
@@ -65,12 +65,12 @@ class Call:
 
     @property
     def caller(self) -> Caller:
-        """Who asks; IdentityMissing if nobody is named."""
+        """Who asks; IdentityMissing if no one is named."""
         return self.session.caller(*self.identity)
 
     @property
     def may_read(self) -> bool:
-        """Whether the caller may read memories, and whom they name."""
+        """Whether the caller may read memories, and who is named in them."""
         return may_read(self.session.permissions)
 
     def touched(self, ids: Sequence[str]) -> None:
@@ -306,7 +306,7 @@ def _authorise(method: Method, request: Any, session: Session) -> tuple[str, str
 
 
 def _line(call_context: CallContext, began: float) -> dict[str, Any]:
-    """Return what a line of the log says of a call beside its code."""
+    """Return what a line of the log says of a call besides its code."""
     return {"call": call_context.call, "door": call_context.door, "grant_id": call_context.grant_id, "ms": _ms(began)}
 
 

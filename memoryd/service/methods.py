@@ -27,12 +27,12 @@ IDENTITY = ("agent_id", "user_id", "chat_id")  # the fields by which a request s
 
 
 class Access(Enum):
-    """What a method asks of a caller beside a permission."""
+    """What a method asks of a caller besides a permission."""
 
     HOST = "host"
     """The admin socket; elsewhere the method does not exist."""
     ANYBODY = "anybody"
-    """To be somebody, whatever the grant permits."""
+    """To be someone, whatever the grant permits."""
 
 
 @dataclass(frozen=True, slots=True)

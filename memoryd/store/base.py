@@ -98,7 +98,7 @@ class OwnerStore(Protocol):
         ...
 
     async def active_since(self, time: datetime, *, least: int) -> list[Owner]:
-        """Return the owners of whom at least so many memories that are not deleted were stored since a time."""
+        """Return the owners with at least so many memories that were stored since a time and are not deleted."""
         ...
 
 
@@ -120,7 +120,7 @@ class FileBacked(Protocol):
         ...
 
     def copies(self) -> list[str]:
-        """Return the files beside it that hold an earlier state of it."""
+        """Return the files next to it that hold an earlier state of it."""
         ...
 
     async def traces(self, text: str) -> list[str]:

@@ -62,7 +62,7 @@ class Commits(Protocol):
         """
         The commits of messages, which have an order of their own.
 
-        So no decision about memories is made again because somebody spoke meanwhile.
+        So no decision about memories is made again because someone spoke meanwhile.
         """
         ...
 
@@ -96,7 +96,7 @@ def check_owners(changes: Sequence[ChangeSet]) -> None:
 def check_marks(change: ChangeSet, marks: Mapping[str, datetime]) -> None:
     """Raise Contended where marks are not as they were when a change was decided."""
     if any(marks.get(name) != before for name, before in change.marks_before.items()):
-        raise Contended("somebody else has run the job; nothing was written")
+        raise Contended("someone else has run the job; nothing was written")
 
 
 def check_leases(change: ChangeSet, leases: Mapping[str, Lease]) -> None:
@@ -108,7 +108,7 @@ def check_leases(change: ChangeSet, leases: Mapping[str, Lease]) -> None:
         else:
             is_right = held is not None and held.holder == lease.holder
         if not is_right:
-            raise Contended(f"somebody else has leased {lease.name!r}; nothing was written")
+            raise Contended(f"someone else has leased {lease.name!r}; nothing was written")
 
 
 def check_counters(change: ChangeSet, counters: Mapping[CounterName, int]) -> None:

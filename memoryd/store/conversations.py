@@ -98,7 +98,7 @@ class ThreadSelector:
     ahead_of: datetime | None = None
     """Both: with an open session, and changed before the one time or after the other; least lately changed first."""
     is_unsummarised: bool = False
-    """Of which messages left the prompts past `summed_up_seq`; in the order of their keys."""
+    """Those whose messages left the prompts past `summed_up_seq`; in the order of their keys."""
 
 
 class ConversationStore(Protocol):

@@ -92,7 +92,7 @@ class MemorySelector:
     ids: Collection[str] | None = None
     grant_id: str = ""
     naming: Collection[str] | None = None
-    """Entities of which they name one."""
+    """Entities: they name one of them."""
     is_deleted: bool | None = None
     is_superseded: bool | None = None
     is_enriched: bool | None = None

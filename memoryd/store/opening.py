@@ -1,4 +1,4 @@
-"""The store that a configuration names; nobody above knows of what kind it is."""
+"""The store that a configuration names; no one above knows of what kind it is."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class StoreOptions:
 
 
 def _no_one(_: str) -> None:
-    """Tell nobody."""
+    """Tell no one."""
 
 
 def open_store(

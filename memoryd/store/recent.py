@@ -45,7 +45,7 @@ class Heads:
         """
         Raise Contended if one of these change sets was decided before the last commit of its owner.
 
-        `committing` are owners whom others change in the same transaction before; if nothing is raised, it grows by
+        `committing` are owners that others change in the same transaction before; if nothing is raised, it grows by
         these.
         """
         owners: set[Owner] = set()
@@ -117,7 +117,7 @@ class RecentChanges:
         return applied
 
     def _keep(self, owner: Owner, applied: Applied) -> None:
-        change = replace(applied.change, request=None)  # nobody follows requests, and their ids may be purged elsewhere
+        change = replace(applied.change, request=None)  # no one follows requests, and their ids may be purged elsewhere
         applied = replace(applied, change=change)
         rows = len(change.entities) + len(change.tombstones) + len(change.lift) + len(change.embeddings)
         size = BYTES_A_CHANGE + rows * BYTES_A_ROW + sum(map(_bytes_of, (*change.inserts, *change.updates)))

@@ -187,7 +187,7 @@ class RunGcResponse(google.protobuf.message.Message):
     dry_run: builtins.bool
     """Whether nothing was erased because dry_run was set."""
     grant_count: builtins.int
-    """Grants that ended longer ago than sandbox.ended_grace_days and of which nothing is stored."""
+    """Grants that ended longer ago than sandbox.ended_grace_days and have nothing stored."""
     held: builtins.str
     """Why nothing was erased, or would be: the clock is in doubt. Empty: it is not."""
     def __init__(
@@ -329,7 +329,7 @@ class RunEnrichmentResponse(google.protobuf.message.Message):
     dry_run: builtins.bool
     """Whether nothing was linked because dry_run was set."""
     denied_count: builtins.int
-    """Names that had looked like somebody's, and are nobody's."""
+    """Names that had looked like someone's, and are no one's."""
     remaining_count: builtins.int
     """Memories that still wait to be looked at: call again."""
     def __init__(
@@ -437,7 +437,7 @@ class CompactStoreResponse(google.protobuf.message.Message):
 
     @property
     def backups(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
-        """Files beside the database that may still hold what was purged."""
+        """Files next to the database that may still hold what was purged."""
 
     def __init__(
         self,
@@ -551,7 +551,7 @@ Global___VerifyForgottenResponse: typing_extensions.TypeAlias = VerifyForgottenR
 
 @typing.final
 class EraseUserRequest(google.protobuf.message.Message):
-    """Whom to erase."""
+    """Who to erase."""
 
     DESCRIPTOR: google.protobuf.descriptor.Descriptor
 

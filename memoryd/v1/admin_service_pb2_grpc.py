@@ -157,7 +157,7 @@ class AdminServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def ListOwners(self, request, context):
-        """Lists the users and chats of whom memories or messages are stored, those with most text first, with counts and
+        """Lists the users and chats that have memories or messages stored, those with most text first, with counts and
         bytes. It reads every row. Idempotent. The caller must be on the admin socket.
         Errors: INVALID_ARGUMENT (INVALID_FIELD): limit is negative or above 1000.
         """

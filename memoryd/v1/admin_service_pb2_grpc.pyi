@@ -65,7 +65,7 @@ class AdminServiceStub:
     UNAVAILABLE (UNAVAILABLE): the store cannot write now; retry with backoff.
     """
     ListOwners: grpc.UnaryUnaryMultiCallable[memoryd.v1.admin_service_pb2.ListOwnersRequest, memoryd.v1.admin_service_pb2.ListOwnersResponse]
-    """Lists the users and chats of whom memories or messages are stored, those with most text first, with counts and
+    """Lists the users and chats that have memories or messages stored, those with most text first, with counts and
     bytes. It reads every row. Idempotent. The caller must be on the admin socket.
     Errors: INVALID_ARGUMENT (INVALID_FIELD): limit is negative or above 1000.
     """
@@ -113,7 +113,7 @@ class AdminServiceAsyncStub(AdminServiceStub):
     UNAVAILABLE (UNAVAILABLE): the store cannot write now; retry with backoff.
     """
     ListOwners: grpc.aio.UnaryUnaryMultiCallable[memoryd.v1.admin_service_pb2.ListOwnersRequest, memoryd.v1.admin_service_pb2.ListOwnersResponse]  # type: ignore[assignment]
-    """Lists the users and chats of whom memories or messages are stored, those with most text first, with counts and
+    """Lists the users and chats that have memories or messages stored, those with most text first, with counts and
     bytes. It reads every row. Idempotent. The caller must be on the admin socket.
     Errors: INVALID_ARGUMENT (INVALID_FIELD): limit is negative or above 1000.
     """
@@ -212,7 +212,7 @@ class AdminServiceServicer(metaclass=abc.ABCMeta):
         request: memoryd.v1.admin_service_pb2.ListOwnersRequest,
         context: _ServicerContext,
     ) -> typing.Union[memoryd.v1.admin_service_pb2.ListOwnersResponse, collections.abc.Awaitable[memoryd.v1.admin_service_pb2.ListOwnersResponse]]:
-        """Lists the users and chats of whom memories or messages are stored, those with most text first, with counts and
+        """Lists the users and chats that have memories or messages stored, those with most text first, with counts and
         bytes. It reads every row. Idempotent. The caller must be on the admin socket.
         Errors: INVALID_ARGUMENT (INVALID_FIELD): limit is negative or above 1000.
         """

@@ -151,7 +151,7 @@ class LearntFact(google.protobuf.message.Message):
 
     @property
     def subjects(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
-        """Whom or what it is about."""
+        """Who or what it is about."""
 
     @property
     def tags(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
@@ -236,7 +236,7 @@ class ListPendingSessionsRequest(google.protobuf.message.Message):
     page_size: builtins.int
     """How many at the most, 1 to 1,000. Zero: 20."""
     worker: builtins.str
-    """Who asks, at most 128 bytes: what it has leased is listed. Empty: nobody in particular."""
+    """Who asks, at most 128 bytes: what it has leased is listed. Empty: no one in particular."""
     @property
     def scope(self) -> memoryd.v1.memory_pb2.Scope:
         """Only of this user or chat. Unset: of all."""
@@ -670,7 +670,7 @@ class Proposal(google.protobuf.message.Message):
 
     @property
     def subjects(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
-        """Whom or what it is about."""
+        """Who or what it is about."""
 
     @property
     def tags(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:

@@ -48,7 +48,7 @@ class BuildContextRequest(google.protobuf.message.Message):
     chat_id: builtins.str
     """The chat in which is asked."""
     prompt: builtins.str
-    """What the user said; at most 262,144 bytes, of which a long one is searched by its first and last 2 KiB.
+    """What the user said; at most 262,144 bytes; a long one is searched by its first and last 2 KiB.
     Empty: only what is latest is there: insight, working memory, summary and recent messages.
     """
     max_tokens: builtins.int
@@ -140,7 +140,7 @@ class ContextItem(google.protobuf.message.Message):
     seq: builtins.int
     """Of a message its place in the thread; of a summary the last message that it covers."""
     speaker: builtins.str
-    """Who said it, as in the line: of a message the role comes first. Empty: the asking user, or nobody."""
+    """Who said it, as in the line: of a message the role comes first. Empty: the asking user, or no one."""
     @property
     def time(self) -> google.protobuf.timestamp_pb2.Timestamp:
         """When it was said, or when it was so."""

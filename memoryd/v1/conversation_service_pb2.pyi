@@ -698,7 +698,7 @@ Global___SetSummaryResponse: typing_extensions.TypeAlias = SetSummaryResponse
 
 @typing.final
 class GetSummaryRequest(google.protobuf.message.Message):
-    """Of which thread."""
+    """The thread."""
 
     DESCRIPTOR: google.protobuf.descriptor.Descriptor
 

@@ -67,7 +67,7 @@ Global___EntityType: typing_extensions.TypeAlias = EntityType
 
 @typing.final
 class Entity(google.protobuf.message.Message):
-    """Somebody or something that memories of one scope name."""
+    """Someone or something that memories of one scope name."""
 
     DESCRIPTOR: google.protobuf.descriptor.Descriptor
 

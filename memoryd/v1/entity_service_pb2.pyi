@@ -84,7 +84,7 @@ Global___ListPeopleResponse: typing_extensions.TypeAlias = ListPeopleResponse
 
 @typing.final
 class GetEntityRequest(google.protobuf.message.Message):
-    """Whom to return."""
+    """Who to return."""
 
     DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
@@ -150,7 +150,7 @@ Global___GetEntityResponse: typing_extensions.TypeAlias = GetEntityResponse
 
 @typing.final
 class RenameEntityRequest(google.protobuf.message.Message):
-    """Whom to rename."""
+    """Who to rename."""
 
     DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
@@ -328,7 +328,7 @@ Global___MergeEntitiesResponse: typing_extensions.TypeAlias = MergeEntitiesRespo
 
 @typing.final
 class UnmergeEntityRequest(google.protobuf.message.Message):
-    """Whom to take out."""
+    """Who to take out."""
 
     DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
@@ -382,7 +382,7 @@ Global___UnmergeEntityResponse: typing_extensions.TypeAlias = UnmergeEntityRespo
 
 @typing.final
 class ForgetPersonRequest(google.protobuf.message.Message):
-    """Whom to forget."""
+    """Who to forget."""
 
     DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
@@ -470,7 +470,7 @@ class ForgetPersonResponse(google.protobuf.message.Message):
 
     @property
     def backups(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
-        """Files beside the database that may still hold it."""
+        """Files next to the database that may still hold it."""
 
     @property
     def memories(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[memoryd.v1.memory_pb2.Memory]:

@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class EntityServiceStub(object):
-    """Knows whom the memories that a caller sees are about. Entities are made and resolved by themselves when statements
+    """Knows who is meant by the memories that a caller sees. Entities are made and resolved by themselves when statements
     are stored, each in the scope of its memories: "my wife", "Sarah" and "@sarah" become one where the statements say
     so. Names are compared as wholes, never by a part of them; where it is not clear who is meant, two entities stay two.
 
@@ -78,7 +78,7 @@ class EntityServiceStub(object):
 
 
 class EntityServiceServicer(object):
-    """Knows whom the memories that a caller sees are about. Entities are made and resolved by themselves when statements
+    """Knows who is meant by the memories that a caller sees. Entities are made and resolved by themselves when statements
     are stored, each in the scope of its memories: "my wife", "Sarah" and "@sarah" become one where the statements say
     so. Names are compared as wholes, never by a part of them; where it is not clear who is meant, two entities stay two.
 
@@ -96,7 +96,7 @@ class EntityServiceServicer(object):
 
     def GetEntity(self, request, context):
         """Returns an entity with the memories that name it, newest first. Idempotent. The caller must hold "get".
-        Errors: NOT_FOUND (ENTITY_NOT_FOUND): nobody is known by that name; stop. INVALID_ARGUMENT (NAME_AMBIGUOUS):
+        Errors: NOT_FOUND (ENTITY_NOT_FOUND): no one is known by that name; stop. INVALID_ARGUMENT (NAME_AMBIGUOUS):
         several are, the message lists their ids; name one by its id.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -105,7 +105,7 @@ class EntityServiceServicer(object):
 
     def RenameEntity(self, request, context):
         """Gives an entity another name; what memories call it stays an alias. Idempotent. The caller must hold "correct".
-        Errors: as GetEntity. PERMISSION_DENIED (TRUST_TOO_LOW): somebody of higher trust named it; stop.
+        Errors: as GetEntity. PERMISSION_DENIED (TRUST_TOO_LOW): someone of higher trust named it; stop.
         INVALID_ARGUMENT: another person has that name; merge the two, or take a fuller name.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -133,7 +133,7 @@ class EntityServiceServicer(object):
 
     def UnmergeEntity(self, request, context):
         """Takes an entity out of the one that it was merged into, by hand or by what a memory says, and keeps the two
-        apart; of an alias, makes an entity of its own of whom memories call so. The caller must hold "correct".
+        apart; of an alias, makes an entity of its own of those that memories call so. The caller must hold "correct".
         Errors: as RenameEntity. INVALID_ARGUMENT (INVALID_FIELD): it is in no other, as after a retry.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -141,9 +141,9 @@ class EntityServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def ForgetPerson(self, request, context):
-        """Erases all memories that are about a person, and the person. A name means whom memories call so, and by what is
+        """Erases all memories that are about a person, and the person. A name means those that memories call so, and by what is
         said to be another name of theirs; what only likeness has made one with them stays and is listed. An id means all
-        that is one. Somebody whom no memory names is found by the name in messages, and has no id. It cannot be undone.
+        that is one. Someone that no memory names is found by the name in messages, and has no id. It cannot be undone.
         The caller must hold "delete".
         Errors: as GetEntity; the message of NOT_FOUND names who is near. PERMISSION_DENIED (TRUST_TOO_LOW): some of it is
         of higher trust; nothing was erased.
@@ -199,7 +199,7 @@ def add_EntityServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class EntityService(object):
-    """Knows whom the memories that a caller sees are about. Entities are made and resolved by themselves when statements
+    """Knows who is meant by the memories that a caller sees. Entities are made and resolved by themselves when statements
     are stored, each in the scope of its memories: "my wife", "Sarah" and "@sarah" become one where the statements say
     so. Names are compared as wholes, never by a part of them; where it is not clear who is meant, two entities stay two.
 

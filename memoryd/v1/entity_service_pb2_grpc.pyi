@@ -21,7 +21,7 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class EntityServiceStub:
-    """Knows whom the memories that a caller sees are about. Entities are made and resolved by themselves when statements
+    """Knows who is meant by the memories that a caller sees. Entities are made and resolved by themselves when statements
     are stored, each in the scope of its memories: "my wife", "Sarah" and "@sarah" become one where the statements say
     so. Names are compared as wholes, never by a part of them; where it is not clear who is meant, two entities stay two.
 
@@ -39,12 +39,12 @@ class EntityServiceStub:
     """
     GetEntity: grpc.UnaryUnaryMultiCallable[memoryd.v1.entity_service_pb2.GetEntityRequest, memoryd.v1.entity_service_pb2.GetEntityResponse]
     """Returns an entity with the memories that name it, newest first. Idempotent. The caller must hold "get".
-    Errors: NOT_FOUND (ENTITY_NOT_FOUND): nobody is known by that name; stop. INVALID_ARGUMENT (NAME_AMBIGUOUS):
+    Errors: NOT_FOUND (ENTITY_NOT_FOUND): no one is known by that name; stop. INVALID_ARGUMENT (NAME_AMBIGUOUS):
     several are, the message lists their ids; name one by its id.
     """
     RenameEntity: grpc.UnaryUnaryMultiCallable[memoryd.v1.entity_service_pb2.RenameEntityRequest, memoryd.v1.entity_service_pb2.RenameEntityResponse]
     """Gives an entity another name; what memories call it stays an alias. Idempotent. The caller must hold "correct".
-    Errors: as GetEntity. PERMISSION_DENIED (TRUST_TOO_LOW): somebody of higher trust named it; stop.
+    Errors: as GetEntity. PERMISSION_DENIED (TRUST_TOO_LOW): someone of higher trust named it; stop.
     INVALID_ARGUMENT: another person has that name; merge the two, or take a fuller name.
     """
     SetEntityType: grpc.UnaryUnaryMultiCallable[memoryd.v1.entity_service_pb2.SetEntityTypeRequest, memoryd.v1.entity_service_pb2.SetEntityTypeResponse]
@@ -60,13 +60,13 @@ class EntityServiceStub:
     """
     UnmergeEntity: grpc.UnaryUnaryMultiCallable[memoryd.v1.entity_service_pb2.UnmergeEntityRequest, memoryd.v1.entity_service_pb2.UnmergeEntityResponse]
     """Takes an entity out of the one that it was merged into, by hand or by what a memory says, and keeps the two
-    apart; of an alias, makes an entity of its own of whom memories call so. The caller must hold "correct".
+    apart; of an alias, makes an entity of its own of those that memories call so. The caller must hold "correct".
     Errors: as RenameEntity. INVALID_ARGUMENT (INVALID_FIELD): it is in no other, as after a retry.
     """
     ForgetPerson: grpc.UnaryUnaryMultiCallable[memoryd.v1.entity_service_pb2.ForgetPersonRequest, memoryd.v1.entity_service_pb2.ForgetPersonResponse]
-    """Erases all memories that are about a person, and the person. A name means whom memories call so, and by what is
+    """Erases all memories that are about a person, and the person. A name means those that memories call so, and by what is
     said to be another name of theirs; what only likeness has made one with them stays and is listed. An id means all
-    that is one. Somebody whom no memory names is found by the name in messages, and has no id. It cannot be undone.
+    that is one. Someone that no memory names is found by the name in messages, and has no id. It cannot be undone.
     The caller must hold "delete".
     Errors: as GetEntity; the message of NOT_FOUND names who is near. PERMISSION_DENIED (TRUST_TOO_LOW): some of it is
     of higher trust; nothing was erased.
@@ -74,7 +74,7 @@ class EntityServiceStub:
 
 @typing.type_check_only
 class EntityServiceAsyncStub(EntityServiceStub):
-    """Knows whom the memories that a caller sees are about. Entities are made and resolved by themselves when statements
+    """Knows who is meant by the memories that a caller sees. Entities are made and resolved by themselves when statements
     are stored, each in the scope of its memories: "my wife", "Sarah" and "@sarah" become one where the statements say
     so. Names are compared as wholes, never by a part of them; where it is not clear who is meant, two entities stay two.
 
@@ -89,12 +89,12 @@ class EntityServiceAsyncStub(EntityServiceStub):
     """
     GetEntity: grpc.aio.UnaryUnaryMultiCallable[memoryd.v1.entity_service_pb2.GetEntityRequest, memoryd.v1.entity_service_pb2.GetEntityResponse]  # type: ignore[assignment]
     """Returns an entity with the memories that name it, newest first. Idempotent. The caller must hold "get".
-    Errors: NOT_FOUND (ENTITY_NOT_FOUND): nobody is known by that name; stop. INVALID_ARGUMENT (NAME_AMBIGUOUS):
+    Errors: NOT_FOUND (ENTITY_NOT_FOUND): no one is known by that name; stop. INVALID_ARGUMENT (NAME_AMBIGUOUS):
     several are, the message lists their ids; name one by its id.
     """
     RenameEntity: grpc.aio.UnaryUnaryMultiCallable[memoryd.v1.entity_service_pb2.RenameEntityRequest, memoryd.v1.entity_service_pb2.RenameEntityResponse]  # type: ignore[assignment]
     """Gives an entity another name; what memories call it stays an alias. Idempotent. The caller must hold "correct".
-    Errors: as GetEntity. PERMISSION_DENIED (TRUST_TOO_LOW): somebody of higher trust named it; stop.
+    Errors: as GetEntity. PERMISSION_DENIED (TRUST_TOO_LOW): someone of higher trust named it; stop.
     INVALID_ARGUMENT: another person has that name; merge the two, or take a fuller name.
     """
     SetEntityType: grpc.aio.UnaryUnaryMultiCallable[memoryd.v1.entity_service_pb2.SetEntityTypeRequest, memoryd.v1.entity_service_pb2.SetEntityTypeResponse]  # type: ignore[assignment]
@@ -110,20 +110,20 @@ class EntityServiceAsyncStub(EntityServiceStub):
     """
     UnmergeEntity: grpc.aio.UnaryUnaryMultiCallable[memoryd.v1.entity_service_pb2.UnmergeEntityRequest, memoryd.v1.entity_service_pb2.UnmergeEntityResponse]  # type: ignore[assignment]
     """Takes an entity out of the one that it was merged into, by hand or by what a memory says, and keeps the two
-    apart; of an alias, makes an entity of its own of whom memories call so. The caller must hold "correct".
+    apart; of an alias, makes an entity of its own of those that memories call so. The caller must hold "correct".
     Errors: as RenameEntity. INVALID_ARGUMENT (INVALID_FIELD): it is in no other, as after a retry.
     """
     ForgetPerson: grpc.aio.UnaryUnaryMultiCallable[memoryd.v1.entity_service_pb2.ForgetPersonRequest, memoryd.v1.entity_service_pb2.ForgetPersonResponse]  # type: ignore[assignment]
-    """Erases all memories that are about a person, and the person. A name means whom memories call so, and by what is
+    """Erases all memories that are about a person, and the person. A name means those that memories call so, and by what is
     said to be another name of theirs; what only likeness has made one with them stays and is listed. An id means all
-    that is one. Somebody whom no memory names is found by the name in messages, and has no id. It cannot be undone.
+    that is one. Someone that no memory names is found by the name in messages, and has no id. It cannot be undone.
     The caller must hold "delete".
     Errors: as GetEntity; the message of NOT_FOUND names who is near. PERMISSION_DENIED (TRUST_TOO_LOW): some of it is
     of higher trust; nothing was erased.
     """
 
 class EntityServiceServicer(metaclass=abc.ABCMeta):
-    """Knows whom the memories that a caller sees are about. Entities are made and resolved by themselves when statements
+    """Knows who is meant by the memories that a caller sees. Entities are made and resolved by themselves when statements
     are stored, each in the scope of its memories: "my wife", "Sarah" and "@sarah" become one where the statements say
     so. Names are compared as wholes, never by a part of them; where it is not clear who is meant, two entities stay two.
 
@@ -148,7 +148,7 @@ class EntityServiceServicer(metaclass=abc.ABCMeta):
         context: _ServicerContext,
     ) -> typing.Union[memoryd.v1.entity_service_pb2.GetEntityResponse, collections.abc.Awaitable[memoryd.v1.entity_service_pb2.GetEntityResponse]]:
         """Returns an entity with the memories that name it, newest first. Idempotent. The caller must hold "get".
-        Errors: NOT_FOUND (ENTITY_NOT_FOUND): nobody is known by that name; stop. INVALID_ARGUMENT (NAME_AMBIGUOUS):
+        Errors: NOT_FOUND (ENTITY_NOT_FOUND): no one is known by that name; stop. INVALID_ARGUMENT (NAME_AMBIGUOUS):
         several are, the message lists their ids; name one by its id.
         """
 
@@ -159,7 +159,7 @@ class EntityServiceServicer(metaclass=abc.ABCMeta):
         context: _ServicerContext,
     ) -> typing.Union[memoryd.v1.entity_service_pb2.RenameEntityResponse, collections.abc.Awaitable[memoryd.v1.entity_service_pb2.RenameEntityResponse]]:
         """Gives an entity another name; what memories call it stays an alias. Idempotent. The caller must hold "correct".
-        Errors: as GetEntity. PERMISSION_DENIED (TRUST_TOO_LOW): somebody of higher trust named it; stop.
+        Errors: as GetEntity. PERMISSION_DENIED (TRUST_TOO_LOW): someone of higher trust named it; stop.
         INVALID_ARGUMENT: another person has that name; merge the two, or take a fuller name.
         """
 
@@ -193,7 +193,7 @@ class EntityServiceServicer(metaclass=abc.ABCMeta):
         context: _ServicerContext,
     ) -> typing.Union[memoryd.v1.entity_service_pb2.UnmergeEntityResponse, collections.abc.Awaitable[memoryd.v1.entity_service_pb2.UnmergeEntityResponse]]:
         """Takes an entity out of the one that it was merged into, by hand or by what a memory says, and keeps the two
-        apart; of an alias, makes an entity of its own of whom memories call so. The caller must hold "correct".
+        apart; of an alias, makes an entity of its own of those that memories call so. The caller must hold "correct".
         Errors: as RenameEntity. INVALID_ARGUMENT (INVALID_FIELD): it is in no other, as after a retry.
         """
 
@@ -203,9 +203,9 @@ class EntityServiceServicer(metaclass=abc.ABCMeta):
         request: memoryd.v1.entity_service_pb2.ForgetPersonRequest,
         context: _ServicerContext,
     ) -> typing.Union[memoryd.v1.entity_service_pb2.ForgetPersonResponse, collections.abc.Awaitable[memoryd.v1.entity_service_pb2.ForgetPersonResponse]]:
-        """Erases all memories that are about a person, and the person. A name means whom memories call so, and by what is
+        """Erases all memories that are about a person, and the person. A name means those that memories call so, and by what is
         said to be another name of theirs; what only likeness has made one with them stays and is listed. An id means all
-        that is one. Somebody whom no memory names is found by the name in messages, and has no id. It cannot be undone.
+        that is one. Someone that no memory names is found by the name in messages, and has no id. It cannot be undone.
         The caller must hold "delete".
         Errors: as GetEntity; the message of NOT_FOUND names who is near. PERMISSION_DENIED (TRUST_TOO_LOW): some of it is
         of higher trust; nothing was erased.

@@ -55,7 +55,7 @@ class _ErrorReasonEnumTypeWrapper(google.protobuf.internal.enum_type_wrapper._En
     ERROR_REASON_TRUST_TOO_LOW: _ErrorReason.ValueType  # 15
     """What was stored, deleted or replaced with higher trust is not replaced, purged or restored with less. Stop."""
     ERROR_REASON_ENTITY_NOT_FOUND: _ErrorReason.ValueType  # 16
-    """Nobody and nothing is known by that name, or it is not yours to see. Stop."""
+    """No one and nothing is known by that name, or it is not yours to see. Stop."""
     ERROR_REASON_NAME_AMBIGUOUS: _ErrorReason.ValueType  # 17
     """Several entities are called so; the message lists them. Name one by its id."""
     ERROR_REASON_STORE_DAMAGED: _ErrorReason.ValueType  # 18
@@ -103,7 +103,7 @@ ERROR_REASON_GRANT_NOT_FOUND: ErrorReason.ValueType  # 14
 ERROR_REASON_TRUST_TOO_LOW: ErrorReason.ValueType  # 15
 """What was stored, deleted or replaced with higher trust is not replaced, purged or restored with less. Stop."""
 ERROR_REASON_ENTITY_NOT_FOUND: ErrorReason.ValueType  # 16
-"""Nobody and nothing is known by that name, or it is not yours to see. Stop."""
+"""No one and nothing is known by that name, or it is not yours to see. Stop."""
 ERROR_REASON_NAME_AMBIGUOUS: ErrorReason.ValueType  # 17
 """Several entities are called so; the message lists them. Name one by its id."""
 ERROR_REASON_STORE_DAMAGED: ErrorReason.ValueType  # 18

@@ -23,7 +23,7 @@ DESCRIPTOR: google.protobuf.descriptor.FileDescriptor
 
 @typing.final
 class GrantSpec(google.protobuf.message.Message):
-    """Whom a grant shall be for."""
+    """Who a grant shall be for."""
 
     DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
@@ -78,7 +78,7 @@ Global___GrantSpec: typing_extensions.TypeAlias = GrantSpec
 
 @typing.final
 class QuotaSpec(google.protobuf.message.Message):
-    """A quota of which a part may be left to the configuration."""
+    """A quota; parts may be left to the configuration."""
 
     DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
@@ -135,7 +135,7 @@ Global___QuotaSpec: typing_extensions.TypeAlias = QuotaSpec
 
 @typing.final
 class OpenSandboxRequest(google.protobuf.message.Message):
-    """For whom to open a socket."""
+    """Who to open a socket for."""
 
     DESCRIPTOR: google.protobuf.descriptor.Descriptor
 

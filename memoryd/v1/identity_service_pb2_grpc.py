@@ -47,7 +47,7 @@ class IdentityServiceServicer(object):
     """
 
     def WhoAmI(self, request, context):
-        """Returns the identity that calls have, and what they may do. Idempotent. The caller must be somebody: on the admin
+        """Returns the identity that calls have, and what they may do. Idempotent. The caller must be someone: on the admin
         socket, anyone; elsewhere the holder of a grant, whatever it permits.
         Errors: UNAUTHENTICATED (UNAUTHENTICATED): get a new token. PERMISSION_DENIED (SCOPE_MISMATCH): a named identity is
         not the bound one; leave it out.

@@ -28,7 +28,7 @@ class IdentityServiceStub:
     @typing.overload
     def __new__(cls, channel: grpc.aio.Channel) -> IdentityServiceAsyncStub: ...
     WhoAmI: grpc.UnaryUnaryMultiCallable[memoryd.v1.identity_service_pb2.WhoAmIRequest, memoryd.v1.identity_service_pb2.WhoAmIResponse]
-    """Returns the identity that calls have, and what they may do. Idempotent. The caller must be somebody: on the admin
+    """Returns the identity that calls have, and what they may do. Idempotent. The caller must be someone: on the admin
     socket, anyone; elsewhere the holder of a grant, whatever it permits.
     Errors: UNAUTHENTICATED (UNAUTHENTICATED): get a new token. PERMISSION_DENIED (SCOPE_MISMATCH): a named identity is
     not the bound one; leave it out.
@@ -40,7 +40,7 @@ class IdentityServiceAsyncStub(IdentityServiceStub):
 
     def __init__(self, channel: grpc.aio.Channel) -> None: ...
     WhoAmI: grpc.aio.UnaryUnaryMultiCallable[memoryd.v1.identity_service_pb2.WhoAmIRequest, memoryd.v1.identity_service_pb2.WhoAmIResponse]  # type: ignore[assignment]
-    """Returns the identity that calls have, and what they may do. Idempotent. The caller must be somebody: on the admin
+    """Returns the identity that calls have, and what they may do. Idempotent. The caller must be someone: on the admin
     socket, anyone; elsewhere the holder of a grant, whatever it permits.
     Errors: UNAUTHENTICATED (UNAUTHENTICATED): get a new token. PERMISSION_DENIED (SCOPE_MISMATCH): a named identity is
     not the bound one; leave it out.
@@ -55,7 +55,7 @@ class IdentityServiceServicer(metaclass=abc.ABCMeta):
         request: memoryd.v1.identity_service_pb2.WhoAmIRequest,
         context: _ServicerContext,
     ) -> typing.Union[memoryd.v1.identity_service_pb2.WhoAmIResponse, collections.abc.Awaitable[memoryd.v1.identity_service_pb2.WhoAmIResponse]]:
-        """Returns the identity that calls have, and what they may do. Idempotent. The caller must be somebody: on the admin
+        """Returns the identity that calls have, and what they may do. Idempotent. The caller must be someone: on the admin
         socket, anyone; elsewhere the holder of a grant, whatever it permits.
         Errors: UNAUTHENTICATED (UNAUTHENTICATED): get a new token. PERMISSION_DENIED (SCOPE_MISMATCH): a named identity is
         not the bound one; leave it out.

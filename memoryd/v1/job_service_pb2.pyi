@@ -36,7 +36,7 @@ class _JobRunStateEnumTypeWrapper(google.protobuf.internal.enum_type_wrapper._En
     JOB_RUN_STATE_FAILED: _JobRunState.ValueType  # 3
     """It ended with an error, and is tried again."""
     JOB_RUN_STATE_CANCELLED: _JobRunState.ValueType  # 4
-    """Somebody ended it, or the daemon stopped."""
+    """Someone ended it, or the daemon stopped."""
     JOB_RUN_STATE_LOST: _JobRunState.ValueType  # 5
     """The daemon was killed meanwhile; the next run goes on."""
 
@@ -52,7 +52,7 @@ JOB_RUN_STATE_DONE: JobRunState.ValueType  # 2
 JOB_RUN_STATE_FAILED: JobRunState.ValueType  # 3
 """It ended with an error, and is tried again."""
 JOB_RUN_STATE_CANCELLED: JobRunState.ValueType  # 4
-"""Somebody ended it, or the daemon stopped."""
+"""Someone ended it, or the daemon stopped."""
 JOB_RUN_STATE_LOST: JobRunState.ValueType  # 5
 """The daemon was killed meanwhile; the next run goes on."""
 Global___JobRunState: typing_extensions.TypeAlias = JobRunState

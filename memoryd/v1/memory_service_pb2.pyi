@@ -89,7 +89,7 @@ class AddMemoryRequest(google.protobuf.message.Message):
     """A UUID of the caller's: the same id gets the first answer, for 7 days. Empty: not idempotent."""
     @property
     def subjects(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
-        """Whom or what it is about; at most 16 of 128 bytes."""
+        """Who or what it is about; at most 16 of 128 bytes."""
 
     @property
     def tags(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
@@ -706,7 +706,7 @@ class DeleteMemoriesResponse(google.protobuf.message.Message):
 
     @property
     def backups(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
-        """Files beside the database that may still hold what was purged."""
+        """Files next to the database that may still hold what was purged."""
 
     def __init__(
         self,

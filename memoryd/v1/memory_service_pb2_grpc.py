@@ -29,7 +29,7 @@ class MemoryServiceStub(object):
     """Keeps the long-term memory of agents.
 
     Every request names who asks: agent_id (empty: "default"), user_id and chat_id. They are assertions: on the
-    admin socket the host says whom it acts for; on any other door they must agree with what the caller is bound
+    admin socket the host says who it acts for; on any other door they must agree with what the caller is bound
     to. At least one of user_id and chat_id is required. A caller sees the personal memories of user_id and the
     group memories of chat_id, of one agent, and nothing else: an id outside of that is NOT_FOUND.
 
@@ -123,7 +123,7 @@ class MemoryServiceServicer(object):
     """Keeps the long-term memory of agents.
 
     Every request names who asks: agent_id (empty: "default"), user_id and chat_id. They are assertions: on the
-    admin socket the host says whom it acts for; on any other door they must agree with what the caller is bound
+    admin socket the host says who it acts for; on any other door they must agree with what the caller is bound
     to. At least one of user_id and chat_id is required. A caller sees the personal memories of user_id and the
     group memories of chat_id, of one agent, and nothing else: an id outside of that is NOT_FOUND.
 
@@ -210,7 +210,7 @@ class MemoryServiceServicer(object):
         Idempotent with a request_id (but for a purge). The caller must hold "delete".
         Errors: INVALID_ARGUMENT (INVALID_FIELD): the filter is empty or its text is too short; say what shall go.
         INVALID_ARGUMENT (NAME_AMBIGUOUS): a subject may mean several; name one by its id. NOT_FOUND (ENTITY_NOT_FOUND): no
-        memory has that subject and nobody is known exactly by that name; the message names who is near.
+        memory has that subject and no one is known exactly by that name; the message names who is near.
         PERMISSION_DENIED (TRUST_TOO_LOW): some of it is of higher trust and is not purged; delete it without purge.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -359,7 +359,7 @@ class MemoryService(object):
     """Keeps the long-term memory of agents.
 
     Every request names who asks: agent_id (empty: "default"), user_id and chat_id. They are assertions: on the
-    admin socket the host says whom it acts for; on any other door they must agree with what the caller is bound
+    admin socket the host says who it acts for; on any other door they must agree with what the caller is bound
     to. At least one of user_id and chat_id is required. A caller sees the personal memories of user_id and the
     group memories of chat_id, of one agent, and nothing else: an id outside of that is NOT_FOUND.
 

@@ -1,4 +1,4 @@
-"""What the contract says of a method beside its messages."""
+"""What the contract says of a method besides its messages."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def _client(args: argparse.Namespace) -> Any:
     token = os.environ.get("MEMORY_TOKEN_FILE") or os.environ.get("MEMORY_TOKEN")
     if args.no_user and (token or not is_admin(client.target)):
         client.close()
-        raise Usage("--no-user is for the host's admin socket; here the daemon knows for whom you ask: memory whoami")
+        raise Usage("--no-user is for the host's admin socket; here the daemon knows who you ask for: memory whoami")
     if is_admin(client.target) and not identity.user_id and not token and not args.no_user:
         client = client.acting_for(user_id=_login(), chat_id=identity.chat_id, agent_id=identity.agent_id)
     return client

@@ -247,7 +247,7 @@ _REASONS = {
     "same": "another hit says the same",
     "unrelated": "it shares nothing with the question",
     "kind": "it is of another kind than those that are searched (--kind; an episode is found by --kind episode alone)",
-    "subject": "it is about somebody else (--about)",
+    "subject": "it is about someone else (--about)",
     "tag": "it has another tag (--tag)",
     "metadata": "its metadata say something else (--meta)",
     "category": "it is of another category (--category)",

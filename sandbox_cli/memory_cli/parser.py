@@ -295,7 +295,7 @@ def _add_people(command: Command) -> None:
     people.add_argument("--all", action="store_true", help="everybody, however many")
     person = command(
         "person",
-        "show what is known of somebody or something",
+        "show what is known of someone or something",
         '  memory person Sarah\n  memory person "my wife"\n  memory person Sara --rename Sarah\n'
         "  memory person Luna --type other\n"
         "  memory person Sally --merge-into Sarah\n  memory person --unmerge k3j5x2abcdefghijklmnopqrst\n"

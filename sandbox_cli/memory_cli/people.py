@@ -31,7 +31,7 @@ def people(client: Any, args: argparse.Namespace) -> None:
     for entity in people:
         print(_entity_line(entity))
     if not people:
-        print("nobody is known yet", file=sys.stderr)
+        print("no one is known yet", file=sys.stderr)
     if token:
         print(f"… more: memory people --limit {2 * args.limit}, or --all", file=sys.stderr)
 
@@ -45,7 +45,7 @@ def _entity_line(entity: Any) -> str:
 
 
 def person(client: Any, args: argparse.Namespace) -> None:
-    """Show somebody, or decide who they are."""
+    """Show someone, or decide who they are."""
     changes = args.unmerge or any(one is not None for one in (args.rename, args.type, args.merge_into))
     if changes and len(args.name) > 1:
         raise Usage(f"name one, in quotes if it has several words: '{' '.join(args.name)}'")
@@ -89,7 +89,7 @@ def forget(client: Any, args: argparse.Namespace) -> None:
         _forget_everything(client, args)
         return
     if not args.name:
-        raise Usage("say whom to forget, or --everything")
+        raise Usage("say who to forget, or --everything")
     previews = _previews(client, args.name)
     if args.dry_run:
         _tell_forgotten(list(previews.values()), list(previews.values()), args)
@@ -154,7 +154,7 @@ def _forget_everything(client: Any, args: argparse.Namespace) -> None:
 
 
 def _tell_said(receipt: Any, *, with_messages: bool) -> None:
-    """Say what conversations hold of somebody, and whether that goes."""
+    """Say what conversations hold of someone, and whether that goes."""
     count = receipt.message_count
     places = ["1 message" if count == 1 else f"{count} messages"] if count else []
     places += [f"the summary or working memory of {one_line(thread)}" for thread in receipt.thread_ids]
@@ -174,11 +174,11 @@ def _tell_one(receipt: Any, preview: Any, *, with_messages: bool) -> None:
     """Say what goes, or went, in the words of the preview."""
     lines = {memory.id: memory_line(memory, memory.id) for memory in (*preview.memories, *preview.mentioning_memories)}
     verb = "would erase" if receipt.dry_run else "erased"
-    whom = one_line(receipt.entity.name) + (f" ({receipt.entity.id})" if receipt.entity.id else "")
+    named = one_line(receipt.entity.name) + (f" ({receipt.entity.id})" if receipt.entity.id else "")
     if receipt.purged_count:
-        print(f"{verb} {count_of(receipt.purged_count)} about {whom} for good")
+        print(f"{verb} {count_of(receipt.purged_count)} about {named} for good")
     else:
-        print(f"no memory is about {whom}, so none {'would be' if receipt.dry_run else 'was'} erased")
+        print(f"no memory is about {named}, so none {'would be' if receipt.dry_run else 'was'} erased")
     for item in receipt.purged_ids:
         print(f"  {lines.get(item, item)}")
     if receipt.mentioning_ids:

@@ -27,7 +27,7 @@ def unmatched(client: Any, args: argparse.Namespace) -> str:
 
 
 def _unknown(client: Any, name: str) -> str:
-    """Return who is near, where nobody is known by a name and no memory is labelled so."""
+    """Return who is near, where no one is known by a name and no memory is labelled so."""
     from memory_client import AmbiguousName, EntityNotFound
 
     if not _has_none(client, subjects=(name,)):

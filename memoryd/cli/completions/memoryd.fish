@@ -213,7 +213,7 @@ complete -c memoryd -n '_shtab_memoryd_using sessions' -l thread -x -d 'of this 
 complete -c memoryd -n '_shtab_memoryd_using sessions' -l state -xka "open pending done" -d 'only these; may be repeated'
 complete -c memoryd -n '_shtab_memoryd_using sessions' -s n -l limit -x -d 'how many at most (20)'
 complete -c memoryd -n '_shtab_memoryd_using sessions' -l json -d 'print JSON'
-complete -c memoryd -n '_shtab_memoryd_using; and test $_shtab_memoryd_npos -eq 0' -a users -d 'List the users and chats of whom anything is stored, those with most text first.'
+complete -c memoryd -n '_shtab_memoryd_using; and test $_shtab_memoryd_npos -eq 0' -a users -d 'List the users and chats that have anything stored, those with most text first.'
 complete -c memoryd -n '_shtab_memoryd_using users' -s h -l help -d 'show this help message and exit'
 complete -c memoryd -n '_shtab_memoryd_using users' -l config -x -d 'TOML file (default: memoryd.toml where XDG says)'
 complete -c memoryd -n '_shtab_memoryd_using users' -l data-dir -x -d 'where the database is'

@@ -28,7 +28,7 @@ _shtab_memoryd_commands() {
     status:'Ask the running daemon how it fares.'
     token:'issue, narrow, inspect and revoke tokens for the shared socket and TCP'
     user:'What concerns a user as a whole.'
-    users:'List the users and chats of whom anything is stored, those with most text first.'
+    users:'List the users and chats that have anything stored, those with most text first.'
     verify:'Prove that nothing is left of a purged memory.'
   )
   _describe 'memoryd commands' _commands

@@ -82,7 +82,7 @@ class Part:
     name: str
     lines: tuple[Line, ...]
     most: int = 1 << 30
-    """How many of them at the most, those apart that stand beside another one."""
+    """How many of them at the most, those apart that stand next to another one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +251,7 @@ def _any_fitting(one: _Sized, left: int) -> tuple[list[Line], int]:
     Return the lines that fit; what is too long is skipped, as the next may fit.
 
     A sandbox's leave half of the room and of the places to the others, as far as those need it. A line that stands
-    beside another one is there only with that.
+    next to another one is there only with that.
     """
     lines: list[Line] = []
     others = [(line, size) for line, size in one.lines if not line.item.trust.is_sandbox]

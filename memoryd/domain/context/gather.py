@@ -56,12 +56,12 @@ Place = tuple[Owner, str, int]
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
-    """A message that was found, or stands beside one: in which group of a thread it is shown, best thread first."""
+    """A message that was found, or stands next to one: in which group of a thread it is shown, best thread first."""
 
     memory: Memory
     group: int
     beside: tuple[str, str] | None = None
-    """Thread and id of the message beside which it stands; None: it was found."""
+    """Thread and id of the message next to which it stands; None: it was found."""
     remark: str = ""
     """Why it states nothing: role play, a text to work on …"""
 
@@ -71,11 +71,11 @@ def _remarks(held: Mapping[Place, Memory]) -> dict[Place, str]:
     Return why some messages state nothing.
 
     What the assistant answers to such a one states nothing either, and a role play goes on in what the same one says
-    after it. Nobody's role play makes one of what others say, or of what is of higher trust.
+    after it. No one's role play makes one of what others say, or of what is of higher trust.
     """
     remarks: dict[Place, str] = {}
     begun: dict[Place, Memory] = {}
-    """By whom, where it goes on."""
+    """Who says it, where it goes on."""
     for owner, thread_id, seq in sorted(held, key=lambda place: (place[1], place[2])):
         place, said = (owner, thread_id, seq), held[owner, thread_id, seq]
         before, by = remarks.get((owner, thread_id, seq - 1), ""), begun.get((owner, thread_id, seq - 1))
@@ -208,7 +208,7 @@ class Gatherer:
         return None if latest is None else await present_one(latest, self._caller, self._ports, self._now)
 
     async def profile(self) -> list[ShownMemory]:
-        """Return what is always true of the user and of whom the prompt names, the most important first."""
+        """Return what is always true of the user and of those that the prompt names, the most important first."""
         found = await profile_of(
             self._caller,
             self._scopes,
@@ -226,7 +226,7 @@ class Gatherer:
         self.newer |= {one: newer for one, newer in found.items() if newer.source.session_id not in excluded}
 
     async def people(self) -> list[tuple[str, Directory]]:
-        """Return who is known, those named in the prompt first; nobody without a prompt."""
+        """Return who is known, those named in the prompt first; no one without a prompt."""
         if self._embedded is None:
             return []
         known = await known_people(self._caller, self._scopes)
@@ -335,7 +335,7 @@ class Gatherer:
         )
 
     async def _with_neighbours(self, hits: Iterable[Hit], but: Collection[str]) -> list[Recalled]:
-        """Return hits, best first, each followed by those beside it; nothing twice."""
+        """Return hits, best first, each followed by those next to it; nothing twice."""
         policy = self._policy.conversation
         told = [hit.memory for hit in hits if hit.memory.id not in but and not is_filler(hit.memory.content)]
         kept = first_places(told, self.most_recalled, lambda memory: memory.trust.is_sandbox)
@@ -396,5 +396,5 @@ class Gatherer:
 
 
 def _author(author: str, scope: Scope) -> str:
-    """Return who set a text, as a reader is told: of a chat's that names nobody, that it is unknown."""
+    """Return who set a text, as a reader is told: of a chat's that names no one, that it is unknown."""
     return author or (UNKNOWN if scope.chat_id is not None else "")

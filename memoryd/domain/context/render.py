@@ -124,7 +124,7 @@ class Line:
     place: tuple[int, int] = (0, 0)
     """Where it stands among the lines of its section that are chosen."""
     beside: tuple[str, str] | None = None
-    """The key of the line beside which it stands, if it is not found by itself."""
+    """The key of the line next to which it stands, if it is not found by itself."""
 
     @property
     def key(self) -> tuple[str, str]:
@@ -149,7 +149,7 @@ class Line:
 
 
 def memory_line(memory: ShownMemory, zone: tzinfo | None = None, newer: ShownMemory | None = None) -> Line:
-    """Return a memory, as it is presented, as a line: also whom it is about, and what newer statement contests it."""
+    """Return a memory, as it is presented, as a line: also who it is about, and what newer statement contests it."""
     about = f" (about {', '.join(map(_plain_name, memory.subjects))})" if memory.subjects else ""
     contested = " [contested]" if memory.contested_with else ""
     if newer is not None:
@@ -208,7 +208,7 @@ def message_line(
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """To whom messages are shown, when, and how much of each."""
+    """Who messages are shown to, when, and how much of each."""
 
     caller: Caller
     now: datetime
@@ -234,7 +234,7 @@ def text_lines(text: str, item: ContextItem, shown: Shown, *, place: int = 0) ->
 
 
 def person_line(root: str, people: Directory) -> Line:
-    """Return somebody as a line: name, relations, what else they are called."""
+    """Return someone as a line: name, relations, what else they are called."""
     trust, aliases = _TRUSTS[people.trust_weight(root)], people.aliases(root)
     details = [*people.relations(root), *([f"also {', '.join(aliases)}"] if aliases else [])]
     told = f" ({_inert('; '.join(details))})" if details else ""

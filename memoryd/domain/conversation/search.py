@@ -42,7 +42,7 @@ async def search_with_messages(query: Query, caller: Caller, ports: Ports, *, no
     Return memories and messages that answer a query, best first: the order is that of their scores.
 
     What was learnt from a message is shown with it once, as one of its `same_ids`. Where its message does not answer
-    as well as others, it stands behind them: it says no more than its message, and short sentences score high. (Beside
+    as well as others, it stands behind them: it says no more than its message, and short sentences score high. (Besides
     the messages of LoCoMo, learnt facts by their own scores took evidence from the first ten: .845 became .783.)
     """
     with Prompt(query.text, caller, ports) as asked:
@@ -91,7 +91,7 @@ async def search_messages(asked: MessageSearch, caller: Caller, ports: Ports, *,
 async def _messages(
     hits: Sequence[Placed], before: int, after: int, asked: MessageSearch, ports: Ports
 ) -> tuple[dict[Place, Message], int]:
-    """Return the messages that were found and those beside them, and how many hits there is no room for."""
+    """Return the messages that were found and those next to them, and how many hits there is no room for."""
     places: dict[Owner, set[tuple[str, int]]] = {}
     for _, owner, thread_id, seq in hits:
         around = range(max(1, seq - before), seq + after + 1)
@@ -120,7 +120,7 @@ async def _read(places: Mapping[Owner, set[tuple[str, int]]], ports: Ports) -> d
 
 
 def _told(hits: Sequence[Placed], said: Mapping[Place, Message], before: int, after: int) -> Iterator[MessageHit]:
-    """Yield each hit with what stands beside it and is shown with no better one."""
+    """Yield each hit with what stands next to it and is shown with no better one."""
     shown = {(owner, thread_id, seq) for _, owner, thread_id, seq in hits}
     for hit, owner, thread_id, seq in hits:
         message = said.get((owner, thread_id, seq))

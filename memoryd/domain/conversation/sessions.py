@@ -80,7 +80,7 @@ def is_idle(thread: Thread, ports: Ports, now: datetime) -> bool:
     Whether an open session of a thread was silent for too long.
 
     A clock that went back a little ends nothing. A thread that is further ahead than AHEAD was written while the clock
-    was wrong: since when it is silent nobody knows, and it counts as idle.
+    was wrong: since when it is silent no one knows, and it counts as idle.
     """
     minutes = ports.policy.conversation.session_idle_minutes
     if not minutes or ports.doubt(now) or ports.is_behind(now):
@@ -96,7 +96,7 @@ async def session_for(
 
     It is the one asked for ("": the current one, if it is open). Another one that is open ends; so does one that was
     silent too long, unless it is asked for by its key. Who is of lower trust than the one who began the open session
-    ends it not: the message belongs to it. And an ended session of higher trust goes on for nobody of lower trust, who
+    ends it not: the message belongs to it. And an ended session of higher trust goes on for no one of lower trust, who
     begins one of its own.
     """
     changed = []

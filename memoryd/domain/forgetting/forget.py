@@ -122,7 +122,7 @@ async def forget_slice(
     grant_id: str = "",
     request: RecordedRequest | None = None,
 ) -> None:
-    """Hide these memories until `due_time` (None: erase them), as they are now that nobody else decides."""
+    """Hide these memories until `due_time` (None: erase them), as they are now that no one else decides."""
 
     async def decide() -> Decision[None]:
         entries = await ports.entries_of(found)

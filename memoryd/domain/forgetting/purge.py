@@ -118,7 +118,7 @@ async def _unnamed(owner: Owner, gone: Sequence[Memory], ports: Ports) -> tuple[
 
 
 def not_apart(rows: Iterable[Entity], lost: Collection[str]) -> list[Entity]:
-    """Return the decisions that stay and change, as they keep somebody apart from some who are lost."""
+    """Return the decisions that stay and change, as they keep someone apart from some who are lost."""
     return [
         replace(row, apart=tuple(one for one in row.apart if one not in lost))
         for row in rows

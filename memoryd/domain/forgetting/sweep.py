@@ -132,7 +132,7 @@ async def forget_matching(
                 earlier = await request.earlier()
                 if earlier is None:
                     raise
-                return _replayed(earlier, ports, now)  # somebody else has carried out the same request
+                return _replayed(earlier, ports, now)  # someone else has carried out the same request
         return DeletedMany(ids, len(ids), due_time if ids else None)
 
 

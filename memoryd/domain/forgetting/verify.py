@@ -22,7 +22,7 @@ from memoryd.store.memories import MemorySelector
 __all__ = ["COMPACTION", "compact", "verify_forgotten"]
 
 COMPACTION = "compaction"
-PROVEN = "purged before compaction"  # the last purge of which a compaction has left nothing
+PROVEN = "purged before compaction"  # the last purge that a compaction has left nothing of
 BLOCK_BYTES = 4 * 1024 * 1024
 LEAST_TEXT = 3  # characters that tell one text from another at all
 

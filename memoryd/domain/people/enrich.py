@@ -36,7 +36,7 @@ async def enrich(ports: Ports, *, now: datetime, dry_run: bool = False) -> Enric
     """
     finders = [*ports.readers.finders, *ports.readers.accurate_finders]
     if not any(finder.accurate for finder in finders):
-        return Enriched(skipped="no finder beside regex is loaded; see entities.strategies.accurate", dry_run=dry_run)
+        return Enriched(skipped="no finder besides regex is loaded; see entities.strategies.accurate", dry_run=dry_run)
     examined = linked = denied = 0
     for memory in await ports.store.memories.scan(UNENRICHED, limit=limits.MAX_ENRICHED, order=Order.IN_TURNS):
         few = len({mention.entity_id for mention in memory.mentions}) <= FEW_ENTITIES
@@ -95,7 +95,7 @@ def _as_found(mention: Mention, finds: Sequence[Find], memory: Memory, people: D
     """
     Return a mention with the type that a finder knows better: a person who was overlooked, or what looked like one.
 
-    Whom the caller names, or of whom a relation is known, stays a person.
+    Who is named by the caller, or is known by a relation, stays a person.
     """
     named = [find for find in finds if straight(find.text) == straight(mention.text) and find.form is Form.NAME]
     if mention.form is not Form.NAME or not named:

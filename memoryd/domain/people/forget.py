@@ -56,7 +56,7 @@ async def forget_person(
     Erase all memories about a person, in whatever state, and the person; see ForgetPerson in the contract.
 
     With `with_messages`, first what was said of them: a call that ends in between is repeated, as they are still known.
-    Somebody of whom nothing is known but what was said is found by the name in messages.
+    Someone that no memory names is found by the name in messages.
     """
     try:
         preview = await _forget(name, caller, ports, now=now, dry_run=True)
@@ -73,7 +73,7 @@ async def forget_person(
 async def _forget_said(
     name: str, unknown: EntityNotFound, caller: Caller, ports: Ports, now: datetime, *, dry_run: bool, erase: bool
 ) -> ForgottenPerson:
-    """Erase what was said of somebody whom no memory names; `unknown` where nobody has said the name."""
+    """Erase what was said of someone that no memory names; `unknown` where no one has said the name."""
     if len(name) < LEAST_NAME or not analyse(name):
         raise unknown
     each = [(owner, await said_of([name], owner, ports)) for owner in caller.visibility.owners]
@@ -191,7 +191,7 @@ async def _erasure(found: _Found, caller: Caller, ports: Ports, now: datetime) -
 
 
 async def _proposed(names: Sequence[str], owner: Owner, caller: Caller, ports: Ports) -> list[Proposal]:
-    """Return what waits to be approved and names somebody."""
+    """Return what waits to be approved and names someone."""
     scope = {"user_id": owner.scope.user_id or "", "chat_id": owner.scope.chat_id or ""}
     waiting = await ports.store.work.proposals(limit=limits.MAX_PROPOSALS, agent_id=owner.agent_id, **scope)
     return [

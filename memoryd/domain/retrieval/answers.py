@@ -8,7 +8,7 @@ from memoryd.model.memory import Memory
 
 __all__ = ["within_bytes"]
 
-_ROW_BYTES = 100  # what a message takes beside its fields
+_ROW_BYTES = 100  # what a message takes besides its fields
 
 
 def within_bytes(memories: list[Memory]) -> list[Memory]:

@@ -1,7 +1,7 @@
 """
 What the answer reader says of the statements that a search has found, and which of them are left out for it.
 
-Nobody's statements decide over another's: those of a user, of a chat's members, of imports and of each sandbox are
+No one's statements decide over another's: those of a user, of a chat's members, of imports and of each sandbox are
 judged apart.
 """
 
@@ -47,7 +47,7 @@ class Answers:
     read: Mapping[str, float] = field(default_factory=dict)
     """By the ids of statements: how sure the reader is, 0–1, that each answers."""
     hidden: frozenset[str] = frozenset()
-    """The ids of those that are left out, as none of those beside them answers."""
+    """The ids of those that are left out, as none of those next to them answers."""
     is_whole: bool = True
     """False where reading failed, or would have taken too long: nothing is left out then."""
 
@@ -68,10 +68,10 @@ async def read_answers(
     for_scores: bool = False,
 ) -> Answers:
     """
-    Return what is read of the best of some statements, best first, of which at most so many as `limit` were wanted.
+    Return what is read of the best of some statements, best first; at most `limit` of them were wanted.
 
-    Nothing is left out that the reader cannot judge: messages, what is long or not English, and what stands beside it;
-    nor what stands beside a statement whose id is in `near`, nor the rest of what others may have crowded out: those
+    Nothing is left out that the reader cannot judge: messages, what is long or not English, and what stands next to it;
+    nor what stands next to a statement whose id is in `near`, nor the rest of what others may have crowded out: those
     are read `for_scores` alone.
     """
     reader, groups = ports.readers.answer_reader, _by_whom(found)
@@ -86,7 +86,7 @@ async def read_answers(
     pairs = [(prompt.text, embedded_text(one.source.speaker, one.content)) for one in read]
     with ports.shared.faults.spared("reading answers"), contextlib.suppress(TimeoutError):
         async with asyncio.timeout(PATIENCE_S):
-            # of each sandbox one call is read at a time, so that nobody else waits behind many of its own
+            # of each sandbox one call is read at a time, so that no one else waits behind many of its own
             turn = contextlib.nullcontext() if is_host else ports.shared.locks.hold([("reading answers", caller.turn)])
             async with turn:
                 values = await reader.read(pairs, urgent=is_host)
@@ -122,12 +122,12 @@ def _by_whom(found: Sequence[Memory]) -> list[list[Memory]]:
 
 
 def _crowded(groups: Sequence[list[Memory]]) -> Iterable[str]:
-    """Yield an id of each group beside whose statements better ones may have found no place in a full list."""
+    """Yield an id of each group next to whose statements better ones may have found no place in a full list."""
     return (group[0].id for group in groups if len(groups) > 1 and len(group) < OF_EACH)
 
 
 def _as_many(groups: Sequence[list[Memory]]) -> list[list[Memory]]:
-    """Return as many of them as are read at once; of sandboxes, that nobody waits long for them, but few letters."""
+    """Return as many of them as are read at once; of sandboxes, that no one waits long for them, but few letters."""
     left, letters, chosen = MOST_READ, MOST_OF_SANDBOXES, []
     for group in groups:
         first = group[:OF_EACH]

@@ -28,7 +28,7 @@ def collapsed(found: Sequence[Candidate], limit: int) -> Iterator[tuple[Candidat
     Yield at most `limit` hits, best first, with their memories and the ids of those after them that say the same.
 
     The same: word for word, or, of statements about the same people, by the test that an added statement is judged by.
-    Each trust and each speaker stands alone, so that nobody hides what others said.
+    Each trust and each speaker stands alone, so that no one hides what others said.
     """
     kept: list[tuple[Candidate, Memory, list[str]]] = []
     of_text: dict[Hashable, int] = {}

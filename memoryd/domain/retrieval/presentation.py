@@ -79,7 +79,7 @@ def said_by(memory: Memory, caller: Caller) -> str:
     """
     Return who says "I" in a memory: the speaker, else its author; "" if it is the asking user.
 
-    A speaker is a claim. It makes nobody the asking user where the author of a chat's memory is known, or where the
+    A speaker is a claim. It makes no one the asking user where the author of a chat's memory is known, or where the
     host does not vouch for the memory. Where the host does not vouch for a speaker, the answer says who does.
     """
     speaker, author, user = memory.source.speaker, memory.author, caller.user_id or ""

@@ -2,7 +2,7 @@
 What is always true of the user, whatever is asked: name, allergies, standing instructions, home and so on.
 
 What belongs to it is read of each statement when it is stored (`knowledge.profile`), or said by its category. Of a
-person whom a prompt names it is told likewise.
+person that a prompt names it is told likewise.
 """
 
 from __future__ import annotations

@@ -143,7 +143,7 @@ def _years(indexes: Sequence[ScopeIndex], today: date) -> tuple[int, ...]:
 
 
 def _speaker(text: str, indexes: Sequence[ScopeIndex]) -> str:
-    """Return the one speaker whom a question names; "" for none or several, or where only one speaks at all."""
+    """Return the one speaker that a question names; "" for none or several, or where only one speaks at all."""
     if not any(index.traits.has_speakers for index in indexes):
         return ""
     words = {first_name(_POSSESSIVE.sub("", word)) for word in _WORD.findall(text)[:MOST_WORDS]} - {""}

@@ -61,7 +61,7 @@ class Weights:
     statement_vector: float = 0.52
     """In place of `vector` for statements: a sentence of its own is embedded whole."""
     inherited_vector: float = 0.2
-    """Of the cosine of the two beside it in its session, as a share of `vector`."""
+    """Of the cosine of the two next to it in its session, as a share of `vector`."""
     words: float = 0.6
     statement_words: float = 0.42
     """In place of `words` for statements."""
@@ -74,12 +74,12 @@ class Weights:
     clause: float = 0.3
     """For the part that is matched best, of a question of three or more."""
     names: float = 0.06
-    """For a mention of somebody or something that the question names."""
+    """For a mention of someone or something that the question names."""
     member: float = 0.06
     """For a member of the class that the question asks for: a pie, where it asks for foods."""
     time: float = 0.25
     speaker: float = 0.1
-    """For what the person said whom the question names, and for notes that name them (`Pool.of_named`)."""
+    """For what the person of the question said, and for notes that name them (`Pool.of_named`)."""
     assistant: float = 0.15
     """Less for what the assistant said, unless the question asks for that."""
     answer: float = 0.06
@@ -119,9 +119,9 @@ class Ranked:
     tokens: Floats
     """The match of tokens; 0 where they were not compared."""
     guessed: NDArray[np.bool_]
-    """Of which the tokens are not known: their match is guessed by words and vectors."""
+    """Those whose tokens are not known: their match is guessed by words and vectors."""
     by_window: NDArray[np.bool_]
-    """Of which a later window is nearer than the beginning, of those that were looked at closely."""
+    """Those with a later window nearer than the beginning, of those that were looked at closely."""
     clause: Floats
     events: Floats
     """What a document gained by what happened around it."""

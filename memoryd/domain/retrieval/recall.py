@@ -53,7 +53,7 @@ from memoryd.turns import in_turns, let_others
 __all__ = ["find", "recall", "write_recalls"]
 
 VECTOR_ALONE = 0.3  # what a cosine counts where a scope is too large for memory
-MOST_FADED = 1000  # memories that have faded since a time as of which is asked
+MOST_FADED = 1000  # memories that have faded since the time of `as_of`
 _ID = re.compile(rf"[a-z2-7]{{{limits.MIN_ID_PREFIX},{limits.ID_LENGTH}}}")
 MOST_READ = 2000  # characters of a query in which names are looked for
 _PAST, _ANYBODY = "what has faded", ""  # locks
@@ -193,7 +193,7 @@ def _by_policy(query: Query, caller: Caller, ports: Ports, now: datetime) -> Que
 
 
 async def _faded(query: Query, caller: Caller, scopes: Scopes) -> list[ScopeIndex]:
-    """Return what has faded since the time as of which is asked, as indexes of their own; nothing for now."""
+    """Return what has faded since the time of `as_of`, as indexes of their own; nothing for now."""
     as_of = query.filter.as_of
     if as_of is None:
         return []

@@ -23,7 +23,7 @@ LEAST_SCORED = 200.0  # as of fifteen statements: with less the best hit is no b
 BEST = 10  # hits in which evidence is looked for
 # of the relevance of the best, what others need at the least: of a good one, and of one that hardly answers itself
 SHARE_OF_GOOD, SHARE_OF_WEAK = 0.3, 0.7
-GOOD = 0.8  # a relevance of which no more is asked: a best one that repeats the question sets no higher bar
+GOOD = 0.8  # a relevance that is enough: a best one that repeats the question sets no higher bar
 HINTED = 0.75  # of what days and names add to a statement's relevance, that its score leaves out
 STRICTER = 0.8  # by so much the floor of a context is higher
 HALF_KNOWN = 0.5  # of a language, from which evidence is looked for too
@@ -100,7 +100,7 @@ def above_floor(ranked: Ranked, order: NDArray[np.int64], *, strict: bool = Fals
     Return which of some documents, best first, may be answers.
 
     Statements and what was said are judged apart, and what is of higher trust than a sandbox's as if that were all.
-    What mentions somebody or something that the question names is one in any case.
+    What mentions someone or something that the question names is one in any case.
     """
     said, trusted = _said(ranked)[order], _trusted(ranked)[order]
     named = ranked.joined("names")[order].astype(np.bool_)

@@ -209,7 +209,7 @@ def hits_of(of: Ranked, asked: Asked, *, explain: bool = False, weights: Weights
 
 def _of_named_first(hits: list[Found], named: Collection[str]) -> list[Found]:
     """
-    Return hits with what is stated of the user or of others below what is stated of those whom the question names.
+    Return hits with what is stated of the user or of others below what is stated of those that the question names.
 
     "Where does An live?" asks for nothing that I or my mother do, however alike it sounds. Where one of those who are
     named may be the user ("I'm An"), what the same speaker states of themselves is theirs too. Among the first TOGETHER
@@ -262,7 +262,7 @@ _FIRST_PERSON = re.compile(r"(?:I|We|My|Our|I['’]\w+|We['’]\w+)\b")
 
 
 def _is_of_another(memory: Memory) -> bool:
-    """Whether a statement is of the user, or of somebody whom it names first."""
+    """Whether a statement is of the user, or of someone that it names first."""
     if memory.kind is Kind.EPISODE:
         return False
     return bool(_FIRST_PERSON.match(memory.content)) or any(one.about for one in memory.mentions)

@@ -17,7 +17,7 @@ _READ = frozenset({Permission.LIST, Permission.GET})
 
 
 def may_read(permissions: Permissions) -> bool:
-    """Whether memories may be read, and whom they name."""
+    """Whether memories may be read, and who is named in them."""
     return not _READ.isdisjoint(permissions)
 
 
@@ -39,7 +39,7 @@ def memory_for(memory: ShownMemory, permissions: Permissions) -> ShownMemory:
 
 
 def profile_for(profile: Profile, name: str, permissions: Permissions) -> Profile:
-    """Return somebody as the caller may see them: without "list" and "get" under the name that was asked for alone."""
+    """Return someone as the caller may see them: without "list" and "get" under the name that was asked for alone."""
     if may_read(permissions):
         return profile
     return replace(profile, name=name, aliases=(), relations=(), summary="", merged_ids=())
@@ -52,6 +52,6 @@ def result_for(result: AddResult, permissions: Permissions, grant_id: str) -> Ad
         return result
     if known.grant_id != grant_id:
         return replace(result, memory=memory_for(known, permissions))
-    # its own, without the names that the directory has for those whom it names
+    # its own, without the names that the directory has for those that it names
     named = tuple(dict.fromkeys(mention.text for mention in known.mentions if mention.about))
     return replace(result, memory=replace(known, subjects=named, entities=()))

@@ -2,7 +2,7 @@
 Decides what happens when a statement is offered: the order of judgement, each step a function of values.
 
 Nothing here reads the clock, the disk or a request; all three are handed in. The caller's own key decides first, then
-the exact text, then what the words say of the statements beside it: retire, contest, or strengthen. What none of them
+the exact text, then what the words say of the statements next to it: retire, contest, or strengthen. What none of them
 settles is new. Texts are read on the way, which takes a while, so it goes in turns.
 """
 
@@ -50,22 +50,22 @@ class Offer:
     new: Memory
     digest: bytes
     corrects: Memory | None = None
-    """The memory that it is to replace, by somebody's order."""
+    """The memory that it is to replace, by someone's order."""
     said_time: datetime | None = None
     """When it was said, of what is learnt from messages later; None: now."""
 
 
 @dataclass(frozen=True, slots=True)
 class Neighbour:
-    """A live statement beside which a new one is judged."""
+    """A live statement next to which a new one is judged."""
 
     memory: Memory
     similarity: float
     """Cosine of the two; 0 where there is no vector."""
     same_subject: bool
-    """Whether both are about somebody in common, or both about nobody."""
+    """Whether both are about someone in common, or both about no one."""
     same_people: bool
-    """Whether both name somebody in common, or neither names anybody."""
+    """Whether both name someone in common, or neither names anybody."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ class Verdict:
 
 
 async def judge(offer: Offer, known: Known, reader: Reader, *, now: datetime, rules: Rules) -> Verdict:
-    """Return what becomes of an offer beside what is known: the first step that decides, decides."""
+    """Return what becomes of an offer next to what is known: the first step that decides, decides."""
     return (
         _by_key(offer, known, now)
         or _by_text(offer, known, reader, now)
@@ -153,7 +153,7 @@ def _by_text(offer: Offer, known: Known, reader: Reader, now: datetime) -> Verdi
 
 
 async def _by_meaning(offer: Offer, known: Known, reader: Reader, now: datetime, rules: Rules) -> Verdict | None:
-    """What the words say of the statements beside it: some are retired, some contested, or one is strengthened."""
+    """What the words say of the statements next to it: some are retired, some contested, or one is strengthened."""
     new = offer.new
     retired: list[tuple[Memory, Judgement]] = []
     contested: list[tuple[Memory, Judgement]] = []
@@ -225,7 +225,7 @@ def _is_doubt(finding: Finding, neighbour: Neighbour) -> bool:
 async def contested_by(
     back: Memory, neighbours: Sequence[Neighbour], reader: Reader, rules: Rules
 ) -> list[tuple[Memory, Judgement]]:
-    """Return what a memory that comes back contests of what is live beside it, the nearest, each with the reason."""
+    """Return what a memory that comes back contests of what is live next to it, the nearest, each with the reason."""
     found = []
     async for one in in_turns(sorted(neighbours, key=lambda one: -one.similarity)):
         held = one.memory
@@ -279,7 +279,7 @@ def _retired(held: Memory, heir: Memory, why: Judgement, now: datetime) -> Memor
 
 
 def retired(held: Memory, by: str, why: Judgement, now: datetime, *, trust: Trust) -> Memory:
-    """Return a memory that another of the id `by` has replaced, on the word of somebody of this trust."""
+    """Return a memory that another of the id `by` has replaced, on the word of someone of this trust."""
     return replace(held, supersede_time=now, superseded_by=by, supersede_trust=trust, judgement=why, contested_with=())
 
 

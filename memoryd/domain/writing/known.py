@@ -1,4 +1,4 @@
-"""What is known beside a statement: of its key, of its text, and the neighbours that it is compared with."""
+"""What is known next to a statement: of its key, of its text, and the neighbours that it is compared with."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from memoryd.model.validation import fold
 __all__ = ["KnownStatements", "is_same_subject"]
 
 Vector = NDArray[np.float32]
-NEAREST = 20  # neighbours by similarity, beside those of the same attribute (requirements §5)
+NEAREST = 20  # neighbours by similarity, next to those of the same attribute (requirements §5)
 LEAST_SIMILARITY = 0.4  # below it nothing was found that two statements had in common but their subject
 
 
@@ -69,7 +69,7 @@ class KnownStatements:
         return frozenset(digest for digest in digests if digest in index.tombstones)
 
     def people(self, owner: Owner) -> Directory:
-        """Return who is known in a scope; nobody where it is too large for memory."""
+        """Return who is known in a scope; no one where it is too large for memory."""
         index = self._indexes[owner]
         return Directory() if index is None else index.people
 

@@ -1,4 +1,4 @@
-"""What comes back counts again only beside what was said since: it contests that, or stays where its place is taken."""
+"""What comes back counts only next to what was said since: it contests that, or stays where its place is taken."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from memoryd.model.validation import text_digest
 
 __all__ = ["come_back", "not_replaced"]
 
-_RESTORED = Judgement("restored", "it was restored beside what had replaced it; confirm one of them")
+_RESTORED = Judgement("restored", "it was restored next to what had replaced it; confirm one of them")
 
 
 def not_replaced(memory: Memory) -> Memory:

@@ -170,7 +170,7 @@ class WriteSession:
         return verdict or unread(offer, beside, now=self._now)
 
     async def _follow(self, verdict: Verdict, known: Sequence[Memory], owner: Owner, trust: Trust) -> None:
-        """Take in what a verdict changes, and what is evicted for it; who goes is contested by nobody any more."""
+        """Take in what a verdict changes, and what is evicted for it; who goes is contested by no one any more."""
         before = {memory.id: memory for memory in known}
         gone = await self._room.make(verdict, owner, trust) if verdict.new is not None else []
         for memory in verdict.changed:

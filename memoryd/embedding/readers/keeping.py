@@ -30,11 +30,11 @@ class Worth(NamedTuple):
     """What a sentence is worth."""
 
     kept: float
-    """How sure it is that somebody would want it kept, 0–1."""
+    """How sure it is that someone would want it kept, 0–1."""
     label: str
     """As what, of LABELS but NONE."""
     clear: float
-    """How sure it is that somebody understands the sentence who reads nothing else, 0–1."""
+    """How sure it is that someone understands the sentence who reads nothing else, 0–1."""
 
 
 KeepingReader = Reader[Pair, Worth]

@@ -108,7 +108,7 @@ class Reader(Generic[Text, Found]):
 
     @staticmethod
     def _answer(answer: _Answer[Found], found: tuple[list[Found], float] | Exception) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop has ended, and nobody waits
+        with contextlib.suppress(RuntimeError):  # the loop has ended, and no one waits
             answer.get_loop().call_soon_threadsafe(functools.partial(_tell, answer, found))
 
 

@@ -31,7 +31,7 @@ MOST_ASKED = 48  # of a question
 MOST_ANSWER = 72  # of what may answer it
 SHORT = 8  # of a sentence that is read after what was said before it: "Kiwi."
 MOST_READ = 126  # of a text whose words are read; of a longer one the beginning
-CHARACTERS = 12  # a piece has fewer: so that nobody tokenises a book to find that it is too long
+CHARACTERS = 12  # a piece has fewer: so that no one tokenises a book to find that it is too long
 
 Pair = tuple[str, str]
 LOWER, FIRST, INSIDE = 0, 1, 2
@@ -65,7 +65,7 @@ def pieces_of(tokenizer: tokenizers.Tokenizer, texts: Sequence[str], *, most: in
 
 
 def are_known(tokenizer: tokenizers.Tokenizer, texts: Sequence[str]) -> list[bool]:
-    """Return of which texts the vocabulary has the words, and not letters alone as of most scripts but Latin."""
+    """Return for each text whether the vocabulary has its words, and not letters alone as of most scripts but Latin."""
     unknown = tokenizer.token_to_id("[UNK]")
     cut = [text[: CHARACTERS * MOST_PIECES] for text in texts]
     return [

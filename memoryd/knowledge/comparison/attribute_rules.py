@@ -93,7 +93,7 @@ class ClaimPair:
 
     @property
     def may_hold_both(self) -> bool:
-        """Whether the attribute has mostly one value, or a name stands beside a description."""
+        """Whether the attribute has mostly one value, or a name stands next to a description."""
         return self.new.holds is Cardinality.MAYBE_ONE or self.new.named != self.old.named
 
     def changed(self, rule: str, reason: str) -> Finding:
@@ -138,7 +138,7 @@ _DESCRIBED = frozenset(["home", "employer"])
 
 
 _TO_TOWN = re.compile(expanded("{to_town}"))
-"""Where somebody moved, if it is no description: "moved to leeds"."""
+"""Where someone moved, if it is no description: "moved to leeds"."""
 
 
 def _same_holder(new: Claim, old: Claim, *, same_subject: bool) -> bool:
@@ -149,7 +149,7 @@ def _same_holder(new: Claim, old: Claim, *, same_subject: bool) -> bool:
     if new.subject == old.subject or (
         new.attribute == "life" and not old.aspect and {*stem([new.subject])} <= old.names
     ):
-        return True  # or it tells of the death of somebody whom the older one names
+        return True  # or it tells of the death of someone that the older one names
     if new.subject in KIN and old.subject in KIN:
         return False  # no mother is a father
     if new.subject in _SPEAKERS and old.subject in _SPEAKERS:

@@ -100,7 +100,7 @@ def _said_again(ours: Words, theirs: Words, similarity: float, duplicate: tuple[
 
 
 _UNSAID_I = compiled("{unsaid_i}")
-"""How begins what somebody says of themselves without a word for it: "No longer allergic to nuts", "User's sister"."""
+"""How begins what someone says of themselves without a word for it: "No longer allergic to nuts", "User's sister"."""
 _FIRST_PERSON = re.compile(r"\b(?:i|i'm|me|my|mine|myself|we|our|ours)\b", re.IGNORECASE)
 
 
@@ -113,7 +113,7 @@ def speaks_of_itself(said: Reading) -> bool:
 
 
 def _are_of_two(new: str, old: str) -> bool:
-    """Whether one is said of the speaker, and the other of somebody of theirs."""
+    """Whether one is said of the speaker, and the other of someone of theirs."""
     of_kin = [bool(_OF_KIN.match(text)) for text in (new, old)]
     return of_kin[0] != of_kin[1] and bool(_OF_ME.match(old if of_kin[0] else new))
 

@@ -3,7 +3,7 @@ How a claim ends one of another attribute: what was sold, stopped, cancelled, le
 
 What a verb of ending does depends on its sense (`lexicon/verbs.toml`) and on what the older statement tells of: who has
 sold the piano has none any more, and may play as before. What it does not end for sure is in doubt.
-`tests/knowledge/endings.md` shows every verb beside statements of every kind.
+`tests/knowledge/endings.md` shows every verb next to statements of every kind.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Of(Enum):
     """What an attribute tells of."""
 
     THING = auto()
-    """What somebody has, or how that is."""
+    """What someone has, or how that is."""
     USE = auto()
     PAID = auto()
     """A subscription."""
@@ -41,7 +41,7 @@ class Of(Enum):
     PERSON = auto()
     HOME = auto()
     SELF = auto()
-    """What somebody is: no verb ends an allergy, a name or a birthday."""
+    """What someone is: no verb ends an allergy, a name or a birthday."""
 
 
 _EVERYTHING = frozenset(Of) - {Of.HOME, Of.PERSON, Of.SELF}

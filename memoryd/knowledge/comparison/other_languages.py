@@ -30,7 +30,7 @@ _OF_PLACES: tuple[tuple[str, Callable[[Clause, Clause], bool]], ...] = (
     ("switch", lambda new, old: "work" in new.kinds and "work" in old.kinds),
     ("begin", lambda new, old: "work" in new.kinds and "work" in old.kinds),
 )
-"""The same of an older one that it need share no word with: where somebody lives, or works."""
+"""The same of an older one that it need share no word with: where someone lives, or works."""
 
 
 def by_other_language(said: Statement, known: Statement) -> Finding:
@@ -58,7 +58,7 @@ def _of_one(new: Clause, old: Clause) -> bool:
 
 
 def _share(new: Clause, old: Clause) -> bool:
-    """Whether a word of one is, or stands in, a word of the other; the words for whom both are of do not count."""
+    """Whether a word of one is, or stands in, a word of the other; the words for who both are of do not count."""
     mine, other = new.stems - new.who - old.who, old.stems - new.who - old.who
     if not mine.isdisjoint(other):
         return True

@@ -2,7 +2,7 @@
 What is found of two statements, and the rules that find it, in order: the first that applies decides.
 
 A rule has a name, a condition, what it decides, and examples. To add one, add a row to a table; its examples are
-tested (`tests/knowledge/test_rules.py`): each must be decided by the rule that it stands beside.
+tested (`tests/knowledge/test_rules.py`): each must be decided by the rule that it stands next to.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Relation(Enum):
     CHANGED = "changed"
     """Both cannot be true; the newer one holds."""
     DOUBTFUL = "doubtful"
-    """Both may not be true; nobody can tell from the words."""
+    """Both may not be true; no one can tell from the words."""
     APART = "apart"
     """Both may be true."""
 

@@ -185,7 +185,7 @@ NAMED_RULES: tuple[Rule[WordPair], ...] = (
         (("Tom likes Anna", "Anna likes Tom"), ("Sarah likes sushi", "Sarah hates sushi")),
     ),
 )
-"""Of two statements of which one begins with a name: another name, number or day makes it another event."""
+"""Of two statements, one of them beginning with a name: another name, number or day makes it another event."""
 
 SPEAKER_RULES: tuple[Rule[WordPair], ...] = (
     Rule(

@@ -41,7 +41,7 @@ _OF_PLACE = re.compile(r"\b(?:in|van|von|de|la|saint|st\.?|lake|mount|port) $", 
 _SIGNED, _ENDS = re.compile(r"[,–—-]\s*$"), re.compile(r"\s*(?:$|[.!\"”])")
 _WITHIN = re.compile(r"[\w,;:'’-] *$")
 _DOES = re.compile(expanded("{does}"))
-"""What stands before a word within a sentence, and after the name of somebody at its beginning."""
+"""What stands before a word within a sentence, and after the name of someone at its beginning."""
 
 
 class Alone(NamedTuple):
@@ -49,14 +49,14 @@ class Alone(NamedTuple):
 
     content: str
     needs_asked: bool = False
-    """Whether a name of it stands in what somebody else said before."""
+    """Whether a name of it stands in what someone else said before."""
 
 
 def alone(sentence: str, own: str = "", asked: str = "") -> list[Alone]:
     """
     Return how a sentence may say by itself what it says, in its own words, the fullest first.
 
-    `own` is what the same person said before it, `asked` what somebody else said before that. The one person whom their
+    `own` is what the same person said before it, `asked` what someone else said before that. The one person that their
     last sentences name stands for "she" or "he"; of what another said only a name: their sister is not one's own.
     """
     said = _bare(sentence)
@@ -108,14 +108,14 @@ def _named(said: str, own: str, asked: str) -> Alone:
     if found is None or _SOMEBODY.search(said[: found.start()]) or _people(said[: found.start()]):
         return Alone(said)
     name, needs_asked = _one_person(own, found[0], asked)
-    if name is None or (found["whose"] and found.start()):  # "I pay her 50 euros": whom, or whose?
+    if name is None or (found["whose"] and found.start()):  # "I pay her 50 euros": to her, or hers?
         return Alone(said)
     whose = "'s" if found["whose"] else ""
     return Alone(f"{said[: found.start()]}{name}{whose}{said[found.end() :]}", needs_asked)
 
 
 def _one_person(own: str, pronoun: str, asked: str) -> tuple[str | None, bool]:
-    """Return the one person who was named last, and whether somebody else named them; None if none was, or several."""
+    """Return the one person who was named last, and whether someone else named them; None if none was, or several."""
     said, is_asked = _last(own), False
     people = _people(said)
     if not people:
@@ -134,7 +134,7 @@ def _last(said: str) -> str:
 
 
 def _people(said: str) -> list[str]:
-    """Return whom a text names: relations with their "my", and given names that are nothing else."""
+    """Return who is named by a text: relations with their "my", and given names that are nothing else."""
     return [
         found[0]
         for found in _PERSON.finditer(said)

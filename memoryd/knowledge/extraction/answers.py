@@ -53,7 +53,7 @@ def answered(before: str, text: str) -> str | None:
     """Return what an answer says, as a sentence of its speaker; None if it is none, or says nothing by itself."""
     question, answer = _short(before[-MOST_QUESTION:]), _short(text[:MOST_ANSWER]).split("\n")[0]
     answer = re.split(r"(?<=[.!])\s+(?=\w)", answer, maxsplit=1)[0].strip(" .!,;")
-    if _OF_HEALTH.search(question):  # nobody who laughs at it is allergic to less
+    if _OF_HEALTH.search(question):  # no one who laughs at it is allergic to less
         answer = _LAUGHS.sub("", answer).strip()
     if "?" not in question or not answer or len(answer.split()) > MOST_WORDS:
         return None

@@ -109,7 +109,7 @@ class Fact:
 
 
 def facts_in(text: str, *, today: date, before: str = "") -> list[Fact]:
-    """Return what a message says that may be learnt; `before` is what was said just before it, by somebody else."""
+    """Return what a message says that may be learnt; `before` is what was said just before it, by someone else."""
     if is_filler(text):
         return _of_answer(before, text, today) if before else []  # "yes" to a question says something
     found: list[Fact] = []

@@ -72,7 +72,7 @@ _ASKS = re.compile(r"(?:please |hey,? |ok,? )*(?:can|could|would|will) you\b", r
 
 
 def _content(match: re.Match[str], *, is_question: bool) -> str:
-    """Return what is ordered; empty where nothing is, or somebody else is quoted."""
+    """Return what is ordered; empty where nothing is, or someone else is quoted."""
     before, content = match["before"], match["content"].strip().rstrip("?")
     mark = match["mark"].strip().lower()
     explicit = mark == "that" or mark.endswith(":") or (bool(match["what"].strip()) and mark != "")
@@ -121,7 +121,7 @@ _OWN = re.compile(r"(?:my|our)\b", re.IGNORECASE)
 _THING = compiled(r"{thing}\b")
 _CODE = re.compile(r"//|/\*|#|<!--|[{}<>=\\]|\b(?:two truths|role)\b", re.IGNORECASE)
 _OF_SOMETHING = compiled("{of_something}")
-"""What tells a fact from a saying ("hard work pays off"): somebody, a number, a name."""
+"""What tells a fact from a saying ("hard work pays off"): someone, a number, a name."""
 _OF_THE_TASK = compiled("{of_the_task}")
 """What is so in the task at hand only, or is a title: "Remember the Titans was a great movie"."""
 _TO_YOU = re.compile(r"\byou(?:'re|’re|r|rself)?\b", re.IGNORECASE)

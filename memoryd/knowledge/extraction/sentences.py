@@ -1,5 +1,5 @@
 """
-The sentences that somebody says in a message for themselves: without code, quotes, pasted text, play and tasks.
+The sentences that someone says in a message for themselves: without code, quotes, pasted text, play and tasks.
 
 What a message is about ("translate this: I live in Berlin") is not what its sender says of themselves.
 """
@@ -90,7 +90,7 @@ def not_stated(text: str) -> str:
 
 
 MOST_CHARACTERS = 3000  # of a message that are read; what is longer was pasted
-MOST_OF_SENTENCE = 600  # characters; nobody says so much without a full stop
+MOST_OF_SENTENCE = 600  # characters; no one says so much without a full stop
 MOST_SENTENCES = 60  # of a message
 _SPACES = re.compile(r"[^\S\n]+")
 _RUN = re.compile(r"([^\w\s])\1{3,}")
@@ -98,7 +98,7 @@ _FENCED = re.compile(r"```.*?(?:```|$)|~~~.*?(?:~~~|$)|`[^`\n]{1,200}`", re.DOTA
 _QUOTED_LINE = compiled(r"^\s*{quoted_line}")
 _QUOTE = re.compile(r"[\"“«„][^\"“”«»„]{1,400}[\"”»“]|(?<!\w)['‘](?:[^'‘’\n]|(?<=\w)['’](?=\w)){12,400}['’](?!\w)")
 _LINES_OF_ANOTHER = compiled(r"\b{lines_of_another}\b[^.!?\n]*:(?!\d\d\b)\s*\S?")
-"""After such words and a colon comes a text of somebody else, or one that is worked on."""
+"""After such words and a colon comes a text of someone else, or one that is worked on."""
 _FICTION = compiled("{fiction}")
 _WRITES = compiled("{writes}")
 """A task for the assistant: what it says is wanted, and not true."""

@@ -22,7 +22,7 @@ __all__ = ["Sentence", "sentences_after", "stated_sentences"]
 
 def stated_sentences(text: str) -> list[str]:
     """
-    Return the sentences that somebody states for themselves, in order.
+    Return the sentences that someone states for themselves, in order.
 
     Left out is what the rules never learn from either: code, quotes, pasted text, tasks, role play, questions, wishes,
     guesses, jokes, what others are said to say, what is so for now only, and what holds a password.
@@ -49,7 +49,7 @@ _TO_OBEY = compiled(r"\b(?:ignore|disregard|forget|override|bypass)\b.{0,40}\b{t
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A sentence, what the same person said before it in the same message, and what somebody else said before that."""
+    """A sentence, what the same person said before it in the same message, and what someone else said before that."""
 
     text: str
     own: str = ""
@@ -65,7 +65,7 @@ def sentences_after(text: str, asked: str = "") -> list[Sentence]:
     """
     Return the sentences of a message that its sender says for themselves, each with what was said before it.
 
-    `asked` is what somebody else said just before. Left out are fillers, questions, what names a secret, what is taken
+    `asked` is what someone else said just before. Left out are fillers, questions, what names a secret, what is taken
     back in the next sentence, and a message that only supposes.
     """
     own, found = "", list[Sentence]()

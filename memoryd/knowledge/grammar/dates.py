@@ -44,7 +44,7 @@ def month_days(year: int, month: int) -> Days:
 MOST_CHARACTERS = 1000  # of a text that are read
 MOST_DAYS = 24  # intervals of one text
 MOST_MATCHES = 8  # of one form in one text
-FAR_DAYS = 366 * 120  # nobody's own memory is farther away
+FAR_DAYS = 366 * 120  # no one's own memory is farther away
 
 
 _MONTHS = {name: n for n, name in enumerate(words("time.month"), 1)}
@@ -370,7 +370,7 @@ def days_named(text: str, today: date, years: Sequence[int] = (), *, habits: boo
 
 
 def _worth_reading(lowered: str) -> list[_Form]:
-    """Return the forms of which a text holds an anchor: none for most texts, in a few microseconds."""
+    """Return the forms that have an anchor in a text: none for most texts, in a few microseconds."""
     for anchor in _FEWEST:  # a plain loop: half the time of any(…), and this is read of every text of a scope
         if anchor in lowered:
             break

@@ -51,7 +51,7 @@ _AFTER = re.compile(f"^(?:{any_of(word[::-1] for word in _OF['hira'])})+")
 """Of the letters from the last to the first."""
 _JOSA = re.compile(f"(?<=.)(?:{any_of(_OF['josa'])})$")
 _SURE_JOSA = re.compile("(?<=.)[를을는에]$")
-"""Of a word of two syllables, of which the last is mostly its own: 사과, 회의, 수도."""
+"""The last of two syllables of a word where it is mostly its own: 사과, 회의, 수도."""
 _HANGUL_WORDS = frozenset(_OF["hangul"])
 _WORDS = frozenset(_OF["words"])
 _LATIN = frozenset(_OF["latin"])
@@ -85,6 +85,6 @@ def _japanese(part: str) -> list[str]:
     if not _HIRAGANA.match(part):
         return _KANJI.split(part)
     if len(part) > LONG:
-        return [part]  # nobody writes so much without a kanji
+        return [part]  # no one writes so much without a kanji
     part = _AFTER.sub("", _BEFORE.sub("", part)[::-1])[::-1]
     return [part] if len(part) > 1 else []

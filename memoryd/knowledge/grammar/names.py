@@ -133,7 +133,7 @@ def is_plain(name: str) -> bool:
     """
     Return whether a text can be a name and nothing else: short, no sentence, no punctuation but what names have.
 
-    A name is shown beside what is trusted, so that it must not be able to say anything.
+    A name is shown next to what is trusted, so that it must not be able to say anything.
     """
     if len(name) > MOST_NAME_CHARACTERS or len(name.split()) > MOST_NAME_WORDS:
         return False
@@ -147,7 +147,7 @@ def is_formal(name: str) -> bool:
 
 
 def fullest(names: Sequence[str]) -> str:
-    """Return the name of most words; of equals the one of which others are nicknames, then the longest, the first."""
+    """Return the name of most words; of equals the one that others are nicknames of, then the longest, the first."""
     firsts = {fold(name).split()[0] for name in names}
 
     def size(name: str) -> tuple[int, int, int]:
@@ -180,7 +180,7 @@ def _names() -> dict[str, bool]:
 
 
 def is_given_name(word: str) -> bool:
-    """Whether a word is somebody's given name, whatever its case; of two with a hyphen the first decides."""
+    """Whether a word is someone's given name, whatever its case; of two with a hyphen the first decides."""
     names = _names()
     lower = word.lower()
     return lower in names or is_first_name(lower) or ("-" in lower and lower.partition("-")[0] in names)

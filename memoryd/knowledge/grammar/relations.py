@@ -48,11 +48,11 @@ def _by_word(tables: Iterable[Mapping[str, str]], *, with_names: bool = True) ->
 RELATIONS = _by_word(_TABLES.values())
 """A word → the relation that it names."""
 ONE_AT_A_TIME = frozenset({*_ONE, *_ONE_OF_KIN})
-"""Relations of which a person has one: the last one stated counts."""
+"""Relations that a person has one of: the last one stated counts."""
 MOSTLY_ONE = frozenset(_MOSTLY_ONE)
-"""Relations of which a person mostly has one."""
+"""Relations that a person mostly has one of."""
 SEVERAL = frozenset({*_MOSTLY_ONE, *_MANY, *_MANY_OF_KIN})
-"""Relations of which a person may have several at a time."""
+"""Relations that a person may have several of at a time."""
 KIN = frozenset({*_ONE_OF_KIN, *_MANY_OF_KIN})
 """Relations that never change: a sister is no wife."""
 FOREIGN_RELATIONS = _by_word([table("nouns.foreign_relation")], with_names=False)
@@ -66,11 +66,11 @@ _INTRODUCTION = re.compile(
     rf"|(?i:\b(?:{_IS}|isn['’]t|wasn['’]t) (?:not |no longer |now |still )*{_MY} (?:[\w-]+ ){{0,2}}"
     rf"(?P<last>{_EVERY})\b)"
 )
-MOST_CHARACTERS = 400  # of a text that says who somebody is
+MOST_CHARACTERS = 400  # of a text that says who someone is
 
 
 def introduced(text: str) -> frozenset[str]:
-    """Return the relations of whom a text says who they are: "My boss is Jane", not "My boss Jane lives in Oslo"."""
+    """Return the relations that a text gives a name to: "My boss is Jane", not "My boss Jane lives in Oslo"."""
     if len(text) > MOST_CHARACTERS:
         return frozenset()
     words = ((match["first"] or match["last"]).lower() for match in _INTRODUCTION.finditer(text))

@@ -88,7 +88,7 @@ def states_nothing(text: str) -> bool:
     """
     Whether each sentence of a text is a courtesy, or asks another and tells nothing: "What hobbies have you found?".
 
-    A question that is long, or in which somebody speaks of themselves, tells something too.
+    A question that is long, or in which someone speaks of themselves, tells something too.
     """
     return len(text) <= MOST_OF_ASKING and all(
         is_courtesy(sentence) or _only_asks(sentence) for sentence in sentences_of(text)

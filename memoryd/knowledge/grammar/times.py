@@ -1,5 +1,5 @@
 """
-How a text tells of time, beside the days that it names.
+How a text tells of time, besides the days that it names.
 
 Whether it is understood only on the day on which it was said, which days it leaves open to one side ("since March"),
 when something is due or was, and for how long it is so.
@@ -61,7 +61,7 @@ def _opened(days: Days, word: str, today: date) -> Days:
 
 
 A_YEAR = 360  # days
-MOST_NEXT = 2  # days until a weekday that nobody calls "next"
+MOST_NEXT = 2  # days until a weekday that no one calls "next"
 _NEXT_DAY = compiled(r"\bnext {weekday_begins}")
 _YEARLY = re.compile(r"\b(?:birthday|anniversary|bday|b-day|every|each|yearly|annually)\b", re.IGNORECASE)
 _LASTS = compiled("{lasts}")

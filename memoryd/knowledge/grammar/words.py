@@ -53,14 +53,14 @@ GRAMMAR = frozenset(words("grammar.grammar"))
 NEGATIONS = frozenset(words("grammar.negations"))
 """What turns a statement round."""
 EXCLUSIONS = frozenset(words("grammar.exclusions"))
-"""What leaves no room for another value beside this one."""
+"""What leaves no room for another value next to this one."""
 NUMBER_WORDS = {word: str(number) for word, number in {**table("numbers.counted"), **table("numbers.times")}.items()}
 DAYS = frozenset(words("time.when"))
 
 
 NO_NAMES = GRAMMAR | NEGATIONS | EXCLUSIONS | DAYS | NUMBER_WORDS.keys()
 _NO_NAMES = {False: NO_NAMES, True: NO_NAMES | {"user"}}
-"""By whether it begins a text: "User's favorite color is blue" names nobody."""
+"""By whether it begins a text: "User's favorite color is blue" names no one."""
 _OPENERS = frozenset(words("grammar.openers"))
 """What begins a sentence with a capital and is no name."""
 _VERBS = frozenset(words("grammar.verbs"))
@@ -88,7 +88,7 @@ _PERSONS_DO = frozenset(words("grammar.persons_do"))
 
 
 def _is_verb(word: str, following: str) -> bool:
-    """Whether a word that begins a sentence says what was done, and is nobody's name."""
+    """Whether a word that begins a sentence says what was done, and is no one's name."""
     if is_first_name(word):
         return False
     by_form = word.endswith(("ed", "ing")) and len(word) > 4  # noqa: PLR2004  not "Ted"

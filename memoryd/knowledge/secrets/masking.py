@@ -33,7 +33,7 @@ Find = Callable[[str], object]
 
 
 class Given(Exception):
-    """Nobody waits any more for what was looked for."""
+    """No one waits any more for what was looked for."""
 
 
 @dataclass(slots=True)
@@ -42,15 +42,15 @@ class Looks:
     `find` over all texts of one message, so that the cost of a message is linear in its bytes.
 
     Each text is looked at once for certain. Where LOOKS_A_MESSAGE times the characters of the message were looked at,
-    the place of a credential is sought no more: a text that holds one is masked whole, and so is what stands beside a
-    name that may say that it is one. Given is raised once `is_gone` says that nobody waits.
+    the place of a credential is sought no more: a text that holds one is masked whole, and so is what stands next to a
+    name that may say that it is one. Given is raised once `is_gone` says that no one waits.
     """
 
     find: Callable[[str], object]
     characters: int
     """Of all texts of the message."""
     names_credential: Callable[[str], object] = bool
-    """Whether a name may say of what stands beside it that it is a credential."""
+    """Whether a name may say of what stands next to it that it is a credential."""
     is_gone: Callable[[], bool] = lambda: False
     _left: int = field(init=False)
     _names: dict[str, bool] = field(init=False, default_factory=dict)
@@ -72,7 +72,7 @@ class Looks:
         return self._left < 0
 
     def telling(self, names: Iterable[str]) -> Iterator[str]:
-        """Yield of some names, of each its beginning, those that may say what stands beside them."""
+        """Yield of some names, of each its beginning, those that may say what stands next to them."""
         for name in names:
             known = self._names.get(name)
             if known is None:

@@ -28,7 +28,7 @@ _WORDS = word_set("""
     values var variable very weak webhook webmaster welcome with word world write wrong www xxx yes your
     yourpassword yoursecret
 """)
-"""Words of which placeholders are made: "your_jwt_secret", "my-secret-key", "changeme123"."""
+"""Words that placeholders are made of: "your_jwt_secret", "my-secret-key", "changeme123"."""
 _NAMED = word_set("key keys passphrase password passwd secret token")
 _TYPES = word_set("""
     any array auto blob bool boolean bytes bytea byte char charfield column date datetime decimal dict double encrypted

@@ -80,7 +80,7 @@ _SEED = re.compile(
 _OTHER_NAMES = re.compile(r"seed|recovery|backup|wallet|secret|mnemonic|identified|ssn|social security", re.IGNORECASE)
 """Words for what is a credential by more than the word: a phrase of many words, a number in its groups."""
 _NO_SEED = frozenset({"the", "and", "for", "was", "are", "not", "has", "had", "his", "her", "its", "our", "from"})
-"""Words of sentences that are none of BIP-39's 2,048, of which phrases of 12 to 24 words are made."""
+"""Words of sentences that are none of BIP-39's 2,048 (phrases of 12 to 24 words are made of those)."""
 _SETTING = re.compile(r"^[A-Z_ ]+$|--?$|[\w ]=[^;=]*;\s*$")
 """What stands before the word in a setting: an upper-case name, the sign of an option, settings between semicolons."""
 
@@ -145,7 +145,7 @@ class _Told:
 
 
 def names_credential(name: str) -> bool:
-    """Return whether a name may make a credential of what stands beside it; a few more than do."""
+    """Return whether a name may make a credential of what stands next to it; a few more than do."""
     return bool(_WORD.search(name) or _OTHER_NAMES.search(name))
 
 
@@ -208,7 +208,7 @@ def _value_after(before: str, after: str, kind: str) -> tuple[re.Match[str] | No
 
 def _beside(before: str, after: str) -> re.Match[str] | None:
     """
-    Return what stands right beside the word, where it cannot be a word of the sentence.
+    Return what stands right next to the word, where it cannot be a word of the sentence.
 
     "wifi password hunter22", "I set the password to hunter22".
     """
@@ -290,7 +290,7 @@ def _is_plain_word(value: str, *, quoted: bool) -> bool:
 
 
 def _is_random(value: str) -> bool:
-    """Whether letters and figures change so often that nobody thought of them: kX3vB9q."""
+    """Whether letters and figures change so often that no one thought of them: kX3vB9q."""
     parts = _PARTS.findall(value)
     signs = sum(map(len, parts))
     if signs < LEAST_TOKEN or re.search(r"[\s(){}\[\]<>]", value) or _TECHNICAL.fullmatch(value):

@@ -87,8 +87,8 @@ PREDICATES = tuple(
 
 _NAMED = r"^(?:[\w.-]+ ){0,3}"
 SINGULAR = re.compile(expanded(rf"{_NAMED}(?:{{had_once}}|default \w+)$"))
-"""Things of which one has one, so that another value of them is a change."""
+"""Things that one has one of, so that another value of them is a change."""
 VALUED = re.compile(expanded(rf"{_NAMED}(?:{{valued}}|default \w+)$"))
 """Things whose bare word is their value ("my role is lead"), not a remark on them ("my car is fast")."""
 EVENTS = re.compile(expanded(rf"{_NAMED}{{event}}$"))
-"""Things of which there are several in time: when one is, is a plan of its own; what else is said may be of another."""
+"""Things that come several times: when one is, is a plan of its own; what else is said may be of another."""

@@ -1,5 +1,5 @@
 """
-What is told in other languages: that something has ended or begun, that a taste has turned, that somebody has moved.
+What is told in other languages: that something has ended or begun, that a taste has turned, that someone has moved.
 
 German, French, Dutch, Spanish, Portuguese, Italian, by the words in `lexicon/languages.toml`. A clause is read by
 itself; what is denied in it, wished, planned or nearly so is left out. What is read contests, and retires nothing: it
@@ -54,7 +54,7 @@ class _Language:
         return frozenset(stem_of(self.name, word) for word in found if len(word) > 1 and word not in self.words)
 
     def is_of_other(self, text: str) -> bool:
-        """Whether a text begins with somebody else, or with a thing that it calls *the* thing."""
+        """Whether a text begins with someone else, or with a thing that it calls *the* thing."""
         return bool(self.others.match(text) or self._articles.match(text))
 
     def kinds(self, text: str) -> frozenset[str]:
@@ -81,7 +81,7 @@ class Clause:
     kinds: frozenset[str]
     stems: frozenset[str]
     who: frozenset[str]
-    """Stems of the words for somebody else of whom it tells; none of the speaker."""
+    """Stems of the words for someone else that it tells of; none of the speaker."""
 
 
 @dataclass(frozen=True)

@@ -70,12 +70,12 @@ class Statement:
 
     @cached_property
     def limited(self) -> bool:
-        """Whether it is limited to a time, to somebody, or to a part: in the evening, for my mother, not always."""
+        """Whether it is limited to a time, to someone, or to a part: in the evening, for my mother, not always."""
         return bool(_NARROW.search(self.text))
 
     @cached_property
     def adding(self) -> bool:
-        """Whether it speaks of something beside what was said: also, another, too."""
+        """Whether it speaks of something besides what was said: also, another, too."""
         return bool(ADDING.search(self.text))
 
     @cached_property
@@ -94,7 +94,7 @@ _ELLIPSIS = compiled(r"(?:just |recently |finally )?{ellipsis}\b")
 """A clause that begins so is said by the speaker, who left out "I"."""
 MOST_CHARACTERS = 1000  # of a statement; what is longer is a text, which says more than one thing
 _ASIDE = compiled("(?<=[.!?]) {aside}[.!]?(?= |$)")
-"""Words beside a statement that say nothing of it."""
+"""Words next to a statement that say nothing of it."""
 _SENTENCE = re.compile(r"(?<=[a-z0-9)])[.!](?:\s+|$)")
 MOST_CLAUSES = 4
 MOST_OF_LIMIT = 6  # words of a clause that limits the next one
@@ -108,7 +108,7 @@ _NAME = rf"[{UPPER}][\w-]+(?: [{UPPER}][\w-]+){{0,2}}"
 _OWNER = r"(?:my|our|the user's|user's)"
 _SORT = expanded("{sort}")
 _OTHERS_OF = compiled(r"(?:my|our|the user's|user's) (?:[\w-]+ ){0,2}{others_of}\b")
-"""People of whom no claim is read: who they are is not known."""
+"""People that no claim is read of: who they are is not known."""
 _BARE = compiled(r"{bare}\b")
 _PRONOUN = compiled(r"{pronoun}\b")
 _NOW_RELATED = re.compile(

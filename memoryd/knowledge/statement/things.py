@@ -2,7 +2,7 @@
 What a clause says of a thing: "my car is red", "the standup moved to 10", "Sarah's email is …".
 
 A thing has aspects: where it is, when, how much, which one. Values of two aspects are both true ("my meeting is on
-Monday", "my meeting is in room 4"); of one aspect, things of which one has one hold one value at a time.
+Monday", "my meeting is in room 4"); of one aspect, things that one has one of hold one value at a time.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ _HAPPENED_TO = re.compile(r"(?:\w{3,}ed|built|made|sold|found|born|founded|writt
 _DATE = compiled("{date}")
 _DAY_STEMS = frozenset(stem(DAYS))
 _HEADS = stems("frames.part.heads")
-"""What is cancelled beside the thing that it is of: "my trip to Japan"."""
+"""What is cancelled next to the thing that it is of: "my trip to Japan"."""
 _NO_PERSON = compiled("{no_person}")
-"""What somebody is and is not called: "Italian"."""
+"""What someone is and is not called: "Italian"."""
 _TITLED = re.compile(r"(?:dr|mr|mrs|ms|prof)\b", re.IGNORECASE)
 MOST_WORDS = 6  # of the name of a thing
 _FEW = 3  # words of a bare value
@@ -50,7 +50,7 @@ def without_heads(value: frozenset[str]) -> frozenset[str]:
 
 
 def claims_of_thing(subject: str, text: str, *, affirmed: bool, ended: bool) -> list[Claim]:
-    """Return what is said of a thing of somebody's; none where no rule reads it."""
+    """Return what is said of a thing of someone's; none where no rule reads it."""
     off = _OFF.match(text)
     if off and affirmed:
         return [Claim(subject, "*", value_of(off["np"]), Cardinality.MANY, ended=True)]

@@ -61,7 +61,7 @@ def _update(con: duckdb.DuckDBPyConnection, updated: Sequence[dict[str, Any]]) -
 def _embed(
     con: duckdb.DuckDBPyConnection, embeddings: Sequence[tuple[int, Embedding]], dimensions: Sequence[int]
 ) -> None:
-    """Give memories new vectors, by commit; `dimensions` are those of the columns, of which all others are emptied."""
+    """Give memories new vectors, by commit; `dimensions` are those of the columns; all others are emptied."""
     for size in {len(embedding.vector) for _, embedding in embeddings}:
         made = [
             {

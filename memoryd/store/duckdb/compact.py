@@ -23,7 +23,7 @@ __all__ = ["COPY", "catch_up", "copy_to", "remains_of"]
 COPY = ".compact"
 _NAME = "compacted"
 LARGE = {"memories": "id", "messages": "number", "message_vectors": "(thread || id || '/' || commit_seq)"}
-"""Tables of which only the rows of later commits are copied again, and what tells their rows apart."""
+"""Tables whose rows of later commits alone are copied again, and what tells their rows apart."""
 
 
 def copy_to(con: duckdb.DuckDBPyConnection, path: Path, *, storage_version: str) -> int:
@@ -103,7 +103,7 @@ def swap(path: Path) -> None:
 
 
 def remains_of(path: Path) -> list[Path]:
-    """Return the files beside a database that are copies of an earlier state of it."""
+    """Return the files next to a database that are copies of an earlier state of it."""
     return sorted(item for item in path.parent.glob(f"{path.name}.before-*") if item.is_file())
 
 

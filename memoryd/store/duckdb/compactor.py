@@ -49,7 +49,7 @@ class Compactor:
         free = os.statvfs(path.parent)
         needed = path.stat().st_size + self._min_free
         if free.f_bavail * free.f_frsize < needed:
-            raise Unavailable(f"compacting needs {needed >> 20} MiB of free space beside the database")
+            raise Unavailable(f"compacting needs {needed >> 20} MiB of free space next to the database")
         self._compacting = True
         pauses: list[float] = []
         try:

@@ -133,7 +133,7 @@ def message_sizes(con: duckdb.DuckDBPyConnection, thread: Thread) -> list[tuple[
 
 def _write_threads(con: duckdb.DuckDBPyConnection, threads: Sequence[tuple[Thread, int]]) -> None:
     """
-    Write threads, each of which must be the next revision of what is there; else Contended.
+    Write threads; each must be the next revision of what is there; else Contended.
 
     Threads are looked up by their names alone: any further condition makes DuckDB scan the whole table (measured
     with 300,000 threads: 9 ms for one thread and 12 for several; so .7 and 1.7).

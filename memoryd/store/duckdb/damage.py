@@ -27,7 +27,7 @@ def damage_of(path: Path, error: BaseException) -> str:
     """Return what to tell of a damaged file, with the way out; empty if the error is of another kind."""
     if not isinstance(error, duckdb.Error) or isinstance(error, _OF_THE_STATEMENT):
         return ""
-    lines = [_QUOTED.sub("…", line) for line in str(error).splitlines()]  # no path, and nothing that somebody wrote
+    lines = [_QUOTED.sub("…", line) for line in str(error).splitlines()]  # no path, and nothing that someone wrote
     said = next((line for line in lines if any(sign in line.lower() for sign in _SIGNS)), "")
     if not said:
         return ""

@@ -34,7 +34,7 @@ class ReadGate:
                 self._condition.notify_all()
 
     def shut(self, patience_s: float) -> bool:
-        """Let nobody in and wait for those who read; return False, open again, if they take longer."""
+        """Let no one in and wait for those who read; return False, open again, if they take longer."""
         end = time.monotonic() + patience_s
         with self._condition:
             self._shut = True

@@ -177,7 +177,7 @@ def _open_locked(
         raise StoreRefused(f"{side} is damaged; if {path} is complete, run: memoryd check --adopt")
     elif noted is None and not adopt:
         raise StoreRefused(
-            f"{side} is missing, so nobody can tell whether {path} is complete; put it back, or, if you know the"
+            f"{side} is missing, so no one can tell whether {path} is complete; put it back, or, if you know the"
             " database is whole, run: memoryd check --adopt"
         )
     beside(path, ".compact").unlink(missing_ok=True)  # a copy that was not finished; see compact.py

@@ -29,7 +29,7 @@ _ORDERS = {
     Order.OWNERS: _OWNERS,
     Order.NEWEST: "create_time DESC, id DESC",
     Order.OLDEST: "create_time, id",
-    # those of sandboxes last, and of each owner one at a time, so that nobody's flood keeps the others waiting
+    # those of sandboxes last, and of each owner one at a time, so that no one's flood keeps the others waiting
     Order.IN_TURNS: (
         'contains(details, \'"trust": "sandbox"\'),'
         " row_number() OVER (PARTITION BY agent_id, user_id, chat_id ORDER BY create_time), create_time"

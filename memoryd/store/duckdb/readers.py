@@ -100,7 +100,7 @@ class Readers:
             raise self._writer.explain(error) from None
 
     def close_cursors(self) -> None:
-        """Let go of every cursor; nobody may be reading."""
+        """Let go of every cursor; no one may be reading."""
         for cursor in self._cursors:
             cursor.close()
         self._cursors.clear()

@@ -110,7 +110,7 @@ def _name_row(request: str, name: Name) -> dict[str, Any]:
 
 
 def _body_of(receipt: Receipt) -> dict[str, Any]:
-    """Return what a receipt holds beside ids."""
+    """Return what a receipt holds besides ids."""
     if isinstance(receipt, AddReceipt):
         told = [
             [one.outcome.value, one.untaken_fields, None if one.rejection is None else one.rejection.value]

@@ -13,7 +13,7 @@ from pathlib import Path
 
 __all__ = ["RESERVE", "Reserve"]
 
-RESERVE = ".reserve"  # beside the database
+RESERVE = ".reserve"  # next to the database
 MOST_BYTES = 16 << 20
 
 
@@ -27,7 +27,7 @@ class Reserve:
         self._min_free = min_free_bytes
 
     def take(self, free_bytes: int) -> None:
-        """Take the space up, if it is not yet, and twice as much is there beside what must stay free."""
+        """Take the space up, if it is not yet, and twice as much is there besides what must stay free."""
         if not self._size or free_bytes < self._min_free + 2 * self._size or self._is_taken():
             return
         try:
@@ -36,7 +36,7 @@ class Reserve:
                 os.posix_fallocate(handle, 0, self._size)
             finally:
                 os.close(handle)
-        except OSError:  # a file system that cannot, or somebody was faster: there is no reserve then
+        except OSError:  # a file system that cannot, or someone was faster: there is no reserve then
             self.release()
 
     def _is_taken(self) -> bool:

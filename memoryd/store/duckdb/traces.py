@@ -1,4 +1,4 @@
-"""Where a text stands in the tables, and in the copies that lie beside the database."""
+"""Where a text stands in the tables, and in the copies that lie next to the database."""
 
 from __future__ import annotations
 

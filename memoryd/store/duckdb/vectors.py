@@ -2,7 +2,7 @@
 Where vectors lie: one column a dimension, `vector_384 FLOAT[384]`, added when the first such vector is written.
 
 An array of fixed size, as a list of 384 numbers makes a commit up to four times dearer (DuckDB reads the lists before
-it to find the place of the last one), and beside its memory, as columns are stored apart anyway and a load needs no
+it to find the place of the last one), and next to its memory, as columns are stored apart anyway and a load needs no
 join.
 """
 

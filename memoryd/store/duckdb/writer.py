@@ -159,7 +159,7 @@ class Writer:
     def _work(self) -> None:
         try:
             self._take_jobs()
-        except BaseException as error:  # noqa: BLE001  nobody may wait for a thread that has ended
+        except BaseException as error:  # noqa: BLE001  no one may wait for a thread that has ended
             self.fail(type(error).__name__)
             while not self._ending:
                 job = self._jobs.get()

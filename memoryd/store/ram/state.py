@@ -53,7 +53,7 @@ class RamState:
         self.secret = random_bytes(32)
 
     def apply(self, change: ChangeSet) -> None:
-        """Take in all but the memories, of which only an insert can fail."""
+        """Take in all but the memories, where only an insert can fail."""
         self.requests = self._requests_after(change)
         self.grants.update({grant.id: grant for grant in change.grants})
         for grant_id in change.forget_grants:
@@ -206,7 +206,7 @@ class RamState:
 
 
 def _left_of(leases: Mapping[str, Lease], change: ChangeSet) -> dict[str, Lease]:
-    """Return the leases that a change does not give back: what somebody else holds stays theirs."""
+    """Return the leases that a change does not give back: what someone else holds stays theirs."""
     freed = {(lease.name, lease.holder) for lease in change.freed_leases}
     return {name: lease for name, lease in leases.items() if (name, lease.holder) not in freed}
 

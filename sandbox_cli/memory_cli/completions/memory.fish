@@ -214,7 +214,7 @@ complete -c memory -n '_shtab_memory_using people' -l timeout -x -d 'give up aft
 complete -c memory -n '_shtab_memory_using people' -l json -d 'print JSON with the field names of the contract'
 complete -c memory -n '_shtab_memory_using people' -s n -l limit -x -d 'how many at the most (20)'
 complete -c memory -n '_shtab_memory_using people' -l all -d 'everybody, however many'
-complete -c memory -n '_shtab_memory_using; and test $_shtab_memory_npos -eq 0' -a person -d 'Show what is known of somebody or something.'
+complete -c memory -n '_shtab_memory_using; and test $_shtab_memory_npos -eq 0' -a person -d 'Show what is known of someone or something.'
 complete -c memory -n '_shtab_memory_using person' -s h -l help -d 'show this help message and exit'
 complete -c memory -n '_shtab_memory_using person' -l user -x -d 'user id (default: $MEMORY_USER_ID)'
 complete -c memory -n '_shtab_memory_using person' -l no-user -d 'ask as the chat alone, without a user (host only)'

@@ -21,7 +21,7 @@ _shtab_memory_commands() {
     list:'List what is remembered, newest first.'
     log:'Show what was said in a conversation, or search it.'
     people:'List who is known.'
-    person:'Show what is known of somebody or something.'
+    person:'Show what is known of someone or something.'
     profile:'Show what is always true of the user: every context begins with it.'
     search:'Find what answers a question, best first.'
     stats:'Count what is remembered.'

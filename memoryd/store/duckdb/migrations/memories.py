@@ -32,7 +32,7 @@ def first_tables(con: duckdb.DuckDBPyConnection) -> None:
 
     What a query compares has a column; the rest of a memory is `details`, a JSON object with the names of the contract
     (a statement's cost rises with its columns: 37 took 3.4 ms of CPU an insert, 20 take half). `facets` holds what
-    filters ask for, each as a JSON string between unit separators. Vectors get a column beside it once there are any;
+    filters ask for, each as a JSON string between unit separators. Vectors get a column next to it once there are any;
     see vectors.py.
     """
     con.execute("""

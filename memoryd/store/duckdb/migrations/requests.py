@@ -66,7 +66,7 @@ def receipts(con: duckdb.DuckDBPyConnection) -> None:
 def _receipt_of(
     answer: dict[str, Any], owners: Mapping[str, Sequence[Any]], threads: Mapping[str, Sequence[Any]]
 ) -> tuple[dict[str, Any], list[list[Any]]]:
-    """Return what a receipt holds beside ids, and the ids, each with its place, rank, owner and thread."""
+    """Return what a receipt holds besides ids, and the ids, each with its place, rank, owner and thread."""
     outcomes = answer["outcomes"]
     body: dict[str, Any] = {"payload_hash": answer["payload_hash"]}
     named: list[list[Any]] = []
