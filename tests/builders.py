@@ -277,7 +277,7 @@ class Local(LocalConversations):
         return await profile_of(self._caller, Scopes(self.ports), self.clock())
 
     async def stats(self):
-        return await browse.stats(self._caller, self.ports, now=self.clock())
+        return await browse.stats(self._caller, self.ports.store, now=self.clock())
 
     async def context(self, prompt, **more):
         asked = ContextRequest(

@@ -42,7 +42,7 @@ class LocalConversations:
         return await threads.set_summary(key, summary, up_to_seq, self._caller, self.ports, now=self.clock())
 
     async def summary(self, thread_id, *, shared=False):
-        return await threads.get_summary(ThreadKey(thread_id, shared), self._caller, self.ports)
+        return await threads.get_summary(ThreadKey(thread_id, shared), self._caller, self.ports.store)
 
     async def compact_thread(self, thread_id, *, shared=False, retain_recent=0, emergency=False):
         key = ThreadKey(thread_id, shared)
@@ -56,7 +56,7 @@ class LocalConversations:
 
     async def working_memory(self, *, thread_id="", shared=False):
         key = ThreadKey(thread_id, shared) if thread_id else None
-        return await threads.get_working_memory(key, self._caller, self.ports, shared=shared)
+        return await threads.get_working_memory(key, self._caller, self.ports.store, shared=shared)
 
     async def start_session(self, thread_id, session_id="", *, shared=False):
         key = ThreadKey(thread_id, shared)

@@ -128,6 +128,21 @@ def test_what_is_too_much_is_named(raw, field):
     assert field == caught.value.field
 
 
+def test_what_comes_again_and_would_be_joined_is_refused_and_so_is_too_much_together():
+    twice = b"\x32\x03\x12\x01a" * 2  # the filter of a search, with a subject each time
+    search = memory_service_pb2.SearchMemoriesRequest
+    assert 2 == len(search.FromString(twice).filter.subjects)
+    with pytest.raises(LimitExceeded, match="filter has more than 1 items"):
+        check_counts(twice, counted(search.DESCRIPTOR, {}))
+    item = {"tags": ["t"] * 400}
+    with pytest.raises(LimitExceeded, match="the request has more than 32768 fields") as caught:
+        check_counts(BATCH(requests=[item] * 100).SerializeToString(), counted(BATCH.DESCRIPTOR, {}))
+    assert "request_fields" == caught.value.limit
+    full = {"content": "x", "tags": ["t"] * 32, "subjects": ["s"] * 16, "metadata": {f"k{n}": "v" for n in range(32)},
+            "source": {"message_ids": ["m"] * 100}}  # fmt: skip
+    check_counts(BATCH(requests=[full] * 100).SerializeToString(), counted(BATCH.DESCRIPTOR, {"requests": 100}))
+
+
 def test_numbers_in_one_piece_are_counted_too():
     filtered = memory_service_pb2.SearchMemoriesRequest(filter={"kinds": [1] * 2000})
     with pytest.raises(LimitExceeded, match="filter.kinds has more than"):

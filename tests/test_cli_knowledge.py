@@ -153,7 +153,7 @@ def test_where_a_filter_leaves_nothing_it_is_said_what_no_memory_has(memory):
         (("--category", "alergy"), "nothing found: no memory has the category 'alergy'"),
         (("--category", "allergy", "--tag", "foot"), "nothing found: no memory has the tag 'foot'"),
         (("--meta", "a=b"), "nothing found: no memory has the metadata 'a=b'"),
-        (("--about", "Conceicaa"), "nobody and nothing is known as 'Conceicaa'; near are Conceição ("),
+        (("--about", "Conceicaa"), "no one and nothing is known as 'Conceicaa'; near are Conceição ("),
         (
             ("--about", "Conceição", "--since", "2090-01-01"),
             "nothing found; --min-score 0 shows also what is no answer",

@@ -17,6 +17,7 @@ from memory_client import Draft, MemorydError, NotFound, StoreDamaged, Unavailab
 from memoryd.model.change import ChangeSet
 from memoryd.store.duckdb.damage import damage_of
 from memoryd.store.duckdb.reserve import MOST_BYTES, Reserve
+from memoryd.store.duckdb.space import FreeSpace
 from tests.builders import MEMORY_LIMIT, NOW, entry, open_database, open_duckdb, run
 from tests.conformance.store_helpers import grant
 from tests.support import PATIENCE_S, Daemon, short_folder
@@ -138,12 +139,12 @@ def test_a_whole_database_passes(whole):
 # --- a full disk ---
 
 
-async def test_deletes_work_where_there_is_only_the_reserve(folder):
+async def test_deletes_work_where_there_is_only_the_reserve(folder, monkeypatch):
     free = {"bytes": 1 << 40}
     store = open_duckdb(folder, min_free_bytes=64 << 20)
-    writer, reserve = store._writer, folder / "memory.duckdb.reserve"
+    reserve = folder / "memory.duckdb.reserve"
     assert 4 << 20 == reserve.stat().st_size
-    writer._free_bytes = lambda: free["bytes"] + (0 if reserve.exists() else 4 << 20)
+    monkeypatch.setattr(FreeSpace, "bytes", property(lambda _: free["bytes"] + (0 if reserve.exists() else 4 << 20)))
     kept, gone = entry("kept"), entry("gone")
     await store.commits.write(ChangeSet(inserts=(kept, gone)))
     free["bytes"] = 0
@@ -264,10 +265,10 @@ def test_a_log_is_replayed_though_the_disk_is_full_but_for_the_reserve(folder, m
     opened.close()
 
 
-async def test_what_upkeep_writes_does_not_use_the_reserve_up(folder):
+async def test_what_upkeep_writes_does_not_use_the_reserve_up(folder, monkeypatch):
     store = open_duckdb(folder, min_free_bytes=64 << 20)
     reserve = folder / "memory.duckdb.reserve"
-    store._writer._free_bytes = lambda: 0
+    monkeypatch.setattr(FreeSpace, "bytes", 0)
     with pytest.raises(Unavailable, match="min_free_bytes"):
         await store.commits.write(ChangeSet(marks={"clock seen": NOW}))
     assert reserve.exists()

@@ -161,7 +161,7 @@ def test_every_reason_of_the_contract_has_its_error_and_back():
 
 
 def test_an_error_inside_a_batch_names_the_item():
-    error = LimitExceeded("too long", field="content", limit="content").within("requests[3].")
+    error = LimitExceeded("too long", field="content", limit="content").within("requests[3]")
     assert ("requests[3].content", "content", "requests[3]: too long") == (error.field, error.limit, str(error))
     assert isinstance(error, MemorydError)
 

@@ -38,7 +38,7 @@ async def say(ports, clock, *texts: str, thread: str = "t", user_id: str = "alic
 
 
 async def waiting(ports, **more) -> list[str]:
-    return [one.content for one in (await list_proposals(ports, limit=1000, **more))[0]]
+    return [one.content for one in (await list_proposals(ports.store, limit=1000, **more))[0]]
 
 
 async def held(ports, clock, user_id="alice") -> list[str]:
@@ -62,7 +62,7 @@ async def test_what_is_approved_is_a_memory_with_its_source_and_trust(ports, clo
     said = [MessageDraft(content="I live in Porto"), MessageDraft(content="I'm vegan")]
     done = await append(ThreadKey("t", shared=False), said, sandbox, ports, now=clock(), session_id="s")
     await Learner(ports, RulesExtractor(), clock, print, wait_s=0).step()
-    one, other = (await list_proposals(ports))[0]
+    one, other = (await list_proposals(ports.store))[0]
     assert (Trust.SANDBOX, (done.messages[0].id,), "personal") == (one.trust, one.message_ids, one.category)
     result = await approve(one.id[:8], "", ports, now=clock())
     assert (Outcome.INSERTED, "I live in Porto") == (result.outcome, result.memory.content)
@@ -81,9 +81,9 @@ async def test_what_is_approved_is_a_memory_with_its_source_and_trust(ports, clo
 
 async def test_what_is_approved_supersedes_and_repeats_as_ever(ports, clock):
     await say(ports, clock, "My favorite color is red")
-    await approve((await list_proposals(ports))[0][0].id, "", ports, now=clock())
+    await approve((await list_proposals(ports.store))[0][0].id, "", ports, now=clock())
     await say(ports, clock, "My favorite color is blue")
-    result = await approve((await list_proposals(ports))[0][0].id, "", ports, now=clock())
+    result = await approve((await list_proposals(ports.store))[0][0].id, "", ports, now=clock())
     assert Outcome.SUPERSEDED is result.outcome
     assert ["My favorite color is blue"] == await held(ports, clock)
     await say(ports, clock, "My favorite color is blue")
@@ -92,7 +92,7 @@ async def test_what_is_approved_supersedes_and_repeats_as_ever(ports, clock):
 
 async def test_what_is_rejected_is_not_proposed_again(ports, clock):
     await say(ports, clock, "I'm vegan")
-    rejected = await reject((await list_proposals(ports))[0][0].id, ports, now=clock())
+    rejected = await reject((await list_proposals(ports.store))[0][0].id, ports, now=clock())
     assert "I'm vegan" == rejected.content
     await say(ports, clock, "I'm vegan", thread="u")
     await say(ports, clock, "Remember that I'm vegan", thread="u")

@@ -118,7 +118,7 @@ async def test_a_job_runs_without_a_lease_where_the_disk_has_no_room_for_one(fol
         await ports.store.commits.write(ChangeSet(inserts=(gone,)))
         writer, reserve = ports.store._writer, folder / "memory.duckdb.reserve"
         writer._free_bytes = lambda: 0 if reserve.exists() else 4 << 20
-        assert await jobs.lease("gc", "run", ports, NOW, ran=None)
+        assert await jobs.lease("gc", "run", ports.store, NOW, ran=None)
         assert {} == await ports.store.work.leases()
         assert 1 == (await collect(ports, now=NOW)).deleted_count
         assert await located(ports.store, gone.memory.id) is None

@@ -23,6 +23,8 @@ from memory_client import (
 )
 
 from memoryd.daemon.config import Config
+from memoryd.domain.forgetting.said import said_of
+from memoryd.model.scope import Owner, Scope
 from tests.builders import Local, open_duckdb, ports_over, ram_store
 from tests.support import BIN, PATIENCE_S
 
@@ -269,3 +271,25 @@ async def test_bytes_of_a_grant_are_right_however_writes_and_erasing_mix(folder,
             await asyncio.gather(*(write(n) for n in range(4)), *(memory.forget_user() for _ in range(3)))
         left = (await memory.working_memory()).text
         assert len(left) == (await ports.store.grants.usage("g", clock().date())).stored_bytes
+
+
+async def test_messages_that_go_while_those_with_a_name_are_read_hide_no_others(folder, clock, monkeypatch):
+    store = open_duckdb(folder)
+    async with ports_over(store) as ports:
+        memory, talk = Local(ports, clock, user_id="alice"), store.conversations
+        text = f"Bob {'and so on ' * 20_000}"
+        for thread in ("first", "second", "third"):
+            await memory.append(thread, [MessageDraft(content=text) for _ in range(9)])
+        read, gone = talk._conversation_rows, []
+
+        async def rows(sql, *args):
+            found = await read(sql, *args)
+            if sql.startswith("SELECT number, text_bytes") and not gone:
+                gone.append(await memory.delete_thread("first"))
+            return found
+
+        monkeypatch.setattr(talk, "_conversation_rows", rows)
+        found = await said_of(["Bob"], Owner("default", Scope("alice")), store)
+        assert gone
+        assert {"second", "third"} == {message.thread_id for message in found.messages}
+        assert 18 == len(found.messages)

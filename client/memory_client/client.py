@@ -143,7 +143,7 @@ class MemoryClient(Conversations, Operations):
                 error = error_of(failure, self.target, writes=call.writes, certified=self._certified)
                 if failure.code() not in NO_ANSWER:
                     self._answered.set()  # a refusal is an answer too
-                if isinstance(error, ConnectionLost):
+                if isinstance(error, ConnectionLost) and call.writes:
                     doubtful = error
                 elif isinstance(error, Unavailable) and doubtful is not None:
                     error = doubtful  # an earlier attempt may have been carried out

@@ -30,10 +30,10 @@ def _to_file(out: Path, make: Callable[[], str]) -> None:
     The file is made before the token, so that no token is made that cannot be handed over. What is there and is no
     plain file, such as a folder, a device or a link, is left as it is.
     """
-    if out.is_symlink() or (out.exists() and not out.is_file()):
-        raise InvalidArgument(f"{out} is no plain file; name another place", field="out")
     part = out.with_name(out.name + ".part")
     try:
+        if out.is_symlink() or (out.exists() and not out.is_file()):
+            raise InvalidArgument(f"{out} is no plain file; name another place", field="out")
         part.unlink(missing_ok=True)
         handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o400)
         try:

@@ -65,13 +65,14 @@ class Garbage:
             if time.monotonic() - self._looked[0] >= LOOK_S:
                 has_grown = resident_bytes() - self._resident > GROWN_BYTES
                 if self._is_quiet() or has_grown:
-                    self._all(until_clean=has_grown)
+                    await self._all(until_clean=has_grown)
 
-    def _all(self, *, until_clean: bool) -> None:
-        """Collect everything; what only a finalizer lets go of is met by another pass."""
+    async def _all(self, *, until_clean: bool) -> None:
+        """Collect everything; what only a finalizer lets go of is met by another pass, after others had their turn."""
         for _ in range(MOST_PASSES if until_clean else 1):
             if not gc.collect():
                 break
+            await asyncio.sleep(LONGEST_S if until_clean else 0)
         if until_clean:
             _give_back()
         self._resident = resident_bytes()

@@ -30,6 +30,7 @@ from memoryd.model.change import ChangeSet
 from memoryd.model.reports import JobStatus
 from memoryd.model.validation import check_id
 from memoryd.model.work import Lease, Run, RunState, WorkState
+from memoryd.store.base import Store
 
 __all__ = ["Job", "Jobs", "Progress", "lease", "look_at_clock"]
 
@@ -75,14 +76,14 @@ async def look_at_clock(ports: Ports, now: datetime, noted: datetime | None = No
         await ports.store.commits.write(ChangeSet(marks={CLOCK_SEEN: now}))
 
 
-async def lease(name: str, holder: str, ports: Ports, now: datetime, *, ran: datetime | None) -> bool:
+async def lease(name: str, holder: str, store: Store, now: datetime, *, ran: datetime | None) -> bool:
     """Take a job that ran last at a time (None: never); False if someone else runs it, or has run it since."""
-    held = (await ports.store.work.leases()).get(name)
+    held = (await store.work.leases()).get(name)
     if held is not None and now < held.until <= now + 2 * LEASE:  # later ones come from a clock that was wrong
         return False
     taken = Lease(name, holder, now + LEASE)
     try:
-        await ports.store.commits.write(
+        await store.commits.write(
             ChangeSet(leases=(taken,), leases_before={name: held}, marks_before={name: ran}),
         )
     except Contended:
@@ -255,7 +256,7 @@ class Jobs:
         self._beginning.add(name)
         try:
             run_id = self._ports.new_id()
-            if not dry_run and not await lease(name, run_id, self._ports, self._clock(), ran=ran):
+            if not dry_run and not await lease(name, run_id, self._ports.store, self._clock(), ran=ran):
                 return None
             run = Run(
                 id=run_id, job=name, state=RunState.RUNNING, start_time=self._clock(), trigger=trigger,

@@ -16,6 +16,7 @@ from memoryd.model.memory import Memory
 from memoryd.model.receipt import AddReceipt, MemoriesReceipt, Receipt, StatementOutcome
 from memoryd.model.scope import Owner, Visibility
 from memoryd.model.validation import check_id
+from memoryd.store.base import Store
 
 __all__ = ["IdempotentRequest", "deleted_ids", "idempotent", "memory_now", "receipt_of", "statements_of"]
 
@@ -93,7 +94,7 @@ async def idempotent(
         yield request
 
 
-async def memory_now(ports: Ports, visible: Visibility, memory_id: str) -> Memory | None:
+async def memory_now(store: Store, visible: Visibility, memory_id: str) -> Memory | None:
     """Return the memory of an earlier answer as it is stored now; None if it was purged."""
-    found = await ports.store.memories.find(visible, memory_id, deleted=True) if memory_id else []
+    found = await store.memories.find(visible, memory_id, deleted=True) if memory_id else []
     return found[0] if found else None

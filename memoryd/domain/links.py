@@ -6,10 +6,10 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from memoryd.domain.ports import Ports
 from memoryd.model.change import Entry
 from memoryd.model.memory import Memory
 from memoryd.model.scope import Owner
+from memoryd.store.base import Store
 
 __all__ = ["linked_ids", "released", "without_contested"]
 
@@ -32,13 +32,13 @@ def linked_ids(gone: Sequence[Memory], links: Callable[[Memory], Iterable[str]])
     return {owner: linked for owner, linked in found.items() if linked}
 
 
-async def released(gone: Sequence[Memory], ports: Ports) -> list[Entry]:
+async def released(gone: Sequence[Memory], store: Store) -> list[Entry]:
     """Return the memories that those who go contested, without them; those who go themselves are left out."""
     ids = {memory.id for memory in gone}
     partners = linked_ids(gone, lambda memory: memory.contested_with)
     return [
         Entry(without_contested(entry.memory, *ids), entry.terms)
         for owner, linked in partners.items()
-        for entry in await ports.store.memories.entries(owner, sorted(linked))
+        for entry in await store.memories.entries(owner, sorted(linked))
         if entry.memory.delete_time is None
     ]

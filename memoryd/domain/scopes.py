@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 
 from memoryd.domain.ports import Ports
@@ -12,6 +13,7 @@ from memoryd.model.caller import Caller
 from memoryd.model.memory import Memory
 from memoryd.model.query import Filter
 from memoryd.model.scope import Owner, Visibility
+from memoryd.store.memories import MemorySelector
 
 __all__ = ["EpisodeScopes", "Scopes"]
 
@@ -55,6 +57,18 @@ class Scopes:
         if owner not in self._people:
             self._people[owner] = Directory(await self.ports.store.people.entities(owner))
         return self._people[owner]
+
+
+class DeletedScopes(Scopes):
+    """Who is named by memories that are deleted, but can still be restored."""
+
+    async def people(self, owner: Owner) -> Directory:
+        """Return who is known by what is deleted."""
+        memories = self.ports.store.memories
+        directory = Directory(await self.ports.store.people.entities(owner))
+        for memory in await memories.scan(MemorySelector(owner=owner, is_deleted=True), limit=0):
+            directory.add(replace(memory, delete_time=None))
+        return directory
 
 
 class EpisodeScopes(Scopes):

@@ -102,11 +102,18 @@ def _with_entities(wanted: Filter, places: Sequence[Directory], roots: Iterable[
 
 
 async def find_entity(
-    name: str, caller: Caller, ports: Ports, meaning: Meaning, *, field: str = "name", but: str = ""
+    name: str,
+    caller: Caller,
+    ports: Ports,
+    meaning: Meaning,
+    *,
+    field: str = "name",
+    but: str = "",
+    scopes: Scopes | None = None,
 ) -> tuple[Owner, str, Directory]:
     """Return the one entity that a caller means, and where; of several not `but`. EntityNotFound or AmbiguousName."""
     name = check_text(name, field, limit=limits.MAX_SUBJECT_BYTES, required=True).strip()
-    scopes = Scopes(ports)
+    scopes = scopes or Scopes(ports)
     places = [(owner, await people_of(owner, caller, scopes)) for owner in caller.visibility.owners]
     found = [(owner, root, people) for owner, people in places for root in sorted(meaning(name, people))]
     if len(found) > 1:

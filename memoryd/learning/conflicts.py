@@ -39,7 +39,7 @@ async def detect_conflicts(
 ) -> list[MemoryConflict]:
     """Return the live memories of the same scope that may contradict one, what a rule says something of first."""
     size = check_count(limit, "limit", default=DEFAULT_LIMIT, limit=limits.MAX_SEARCH_LIMIT)
-    memory = await find(memory_id, caller, ports)
+    memory = await find(memory_id, caller, ports.store)
     owner = memory.owner
     known = KnownStatements(ports, {owner: await ports.indexes.get(owner)}, Pending(now), now)
     entry = await ports.entry_of(memory)
@@ -91,12 +91,12 @@ async def resolve_conflict(
     said = check_text(reason, "reason", limit=MAX_REASON_BYTES).strip()
     if said and ports.guards.secrets([said]):
         raise InvalidArgument("reason holds a credential", field="reason")
-    first, second = await find(memory_id, caller, ports), await find(other_id, caller, ports)
+    first, second = await find(memory_id, caller, ports.store), await find(other_id, caller, ports.store)
     if first.id == second.id or first.owner != second.owner:
         raise InvalidArgument("id and other_id must be two memories of one scope", field="other_id")
 
     async def decide() -> Decision[tuple[ShownMemory, ShownMemory]]:
-        kept, other = await find(first.id, caller, ports), await find(second.id, caller, ports)
+        kept, other = await find(first.id, caller, ports.store), await find(second.id, caller, ports.store)
         if resolution is Resolution.SUPERSEDE and other.superseded_by == kept.id:
             return Decision(None, lambda: _shown(kept, other, caller, ports, now))
         check_changeable(kept, caller, now)
@@ -123,7 +123,7 @@ async def resolve_conflict(
             changed[other.id] = retired(other, kept.id, why, now, trust=caller.trust)
             supersedes = tuple(dict.fromkeys((*kept.supersedes, other.id)))
             changed[kept.id] = replace(changed[kept.id], supersedes=supersedes)
-            freed = [entry for entry in await released([other], ports) if entry.memory.id != kept.id]
+            freed = [entry for entry in await released([other], ports.store) if entry.memory.id != kept.id]
         updates = [replace(entries[one], memory=memory) for one, memory in changed.items()]
         answer = changed[kept.id], changed[other.id]
         return Decision(ChangeSet(updates=(*updates, *freed)), lambda: _shown(*answer, caller, ports, now))

@@ -26,6 +26,7 @@ from memoryd.model.call_context import in_call
 from memoryd.model.change import ChangeSet
 from memoryd.model.conversation import FirstSaid, Message, Thread
 from memoryd.model.work import EXTRACTION_JOB, LLM_EXTRACTION_JOB, CounterName, Work, WorkState
+from memoryd.store.base import Store
 from memoryd.store.conversations import MessageSelector
 
 __all__ = [
@@ -84,7 +85,7 @@ async def notice(ports: Ports, *, wait_s: float, now: datetime, kind: str = EXTR
         # what was erased meanwhile is no longer there, and must not be noted as if it were
         held = await ports.store.conversations.first_said(known or 0, limit=NOTICED)
         first = [one for one in held if (one.owner, one.thread_id) in threads]
-        changes = [change async for change in _noted(first, ports, wait_s, now, kind)]
+        changes = [change async for change in _noted(first, ports.store, wait_s, now, kind)]
         try:
             await ports.store.commits.write(*changes, _moved(page, known, kind))
         except Contended:  # another daemon has noted them
@@ -99,11 +100,11 @@ def _moved(page: Sequence[FirstSaid], known: int | None, kind: str) -> ChangeSet
 
 
 async def _noted(
-    first: Iterable[FirstSaid], ports: Ports, wait_s: float, now: datetime, kind: str
+    first: Iterable[FirstSaid], store: Store, wait_s: float, now: datetime, kind: str
 ) -> AsyncIterator[ChangeSet]:
     """Yield what is noted of threads with a new message each."""
     for one in first:
-        held = await ports.store.work.get(one.owner, kind, one.thread_id)
+        held = await store.work.get(one.owner, kind, one.thread_id)
         if held is not None and held.state is WorkState.WAITING:
             continue
         due = min(now, one.create_time) + timedelta(seconds=wait_s)
@@ -112,16 +113,16 @@ async def _noted(
         yield ChangeSet(work=(replace(held, state=WorkState.WAITING, due_time=due),))
 
 
-async def unnoticed(ports: Ports, *, now: datetime, kind: str) -> list[Work]:
+async def unnoticed(store: Store, *, now: datetime, kind: str) -> list[Work]:
     """Return the work that `notice` would note, without noting it."""
-    after = (await ports.store.work.counters()).get(_DONE[kind], 0)
+    after = (await store.work.counters()).get(_DONE[kind], 0)
     found: dict[object, Work] = {}
-    while page := await ports.store.conversations.first_said(after, limit=NOTICED):
+    while page := await store.conversations.first_said(after, limit=NOTICED):
         after = max(one.last_number for one in page)
         for one in page:
             key = one.owner, one.thread_id
             if key not in found:
-                held = await ports.store.work.get(one.owner, kind, one.thread_id)
+                held = await store.work.get(one.owner, kind, one.thread_id)
                 seq = one.seq - 1 if held is None else held.seq
                 found[key] = Work(kind=kind, owner=one.owner, thread_id=one.thread_id, seq=seq, due_time=now)
     return list(found.values())
@@ -298,7 +299,7 @@ async def _write(steps: Sequence[_Step], ports: Ports, now: datetime) -> Counter
     """
     owner = steps[0].work.owner
     offers = [(n, offer) for n, step in enumerate(steps) for one in step.found if (offer := offered(one, now))]
-    vectors = await embedded([offer for _, offer in offers], ports)
+    vectors = await embedded([offer for _, offer in offers], ports.embedder)
     places = {
         one.id: (one.thread_id, one.seq)
         for step in steps
@@ -307,7 +308,7 @@ async def _write(steps: Sequence[_Step], ports: Ports, now: datetime) -> Counter
     }
 
     async def decide() -> Decision[Counter[str]]:
-        news = {n: new for n, step in enumerate(steps) if (new := await _still(step, ports)) is not None}
+        news = {n: new for n, step in enumerate(steps) if (new := await _still(step, ports.store)) is not None}
         if not news:
             return Decision(None, answering(Counter()))
         work = tuple(news.values())
@@ -328,15 +329,15 @@ async def _write(steps: Sequence[_Step], ports: Ports, now: datetime) -> Counter
         return Decision(replace(done.change, work=work), answering(Counter(one.outcome.value for one in done.outcomes)))
 
     threads = [thread_lock(owner, step.work.thread_id) for step in steps]
-    locks = [owner, *threads, *quota_locks([offer for _, offer in offers], ports)]
+    locks = [owner, *threads, *quota_locks([offer for _, offer in offers], ports.guards)]
     with in_call(daemon_call(owner, steps[0].work.kind, ports, now)) if offers else contextlib.nullcontext():
         return await decide_and_commit(locks, decide, ports, now=now, grant_id="")
 
 
-async def _still(step: _Step, ports: Ports) -> Work | None:
+async def _still(step: _Step, store: Store) -> Work | None:
     """Return how far a thread's work is then; None if another daemon was faster, or the thread is gone."""
-    held = await ports.store.work.get(step.work.owner, step.work.kind, step.work.thread_id)
-    there = await ports.store.conversations.thread(step.work.owner, step.work.thread_id)
+    held = await store.work.get(step.work.owner, step.work.kind, step.work.thread_id)
+    there = await store.conversations.thread(step.work.owner, step.work.thread_id)
     if held is None or held.seq != step.work.seq or there is None or there.create_time != step.thread.create_time:
         return None
     goes_on = step.after.state is WorkState.IDLE and there.last_seq > step.after.seq  # what came meanwhile is read next

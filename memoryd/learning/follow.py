@@ -264,7 +264,7 @@ class Learner:
         counts: Counter[str] = Counter()
         waiting = await self._ports.store.work.find(self.kind, states=[WorkState.WAITING], limit=MOST_WAITING)
         works = {_key(work): work for work in waiting}
-        for work in await unnoticed(self._ports, now=progress.now, kind=self.kind):
+        for work in await unnoticed(self._ports.store, now=progress.now, kind=self.kind):
             works.setdefault(_key(work), work)
         progress.total_count = len(works)
         for work in works.values():

@@ -225,7 +225,7 @@ class _SaveFacts(Write[list[AddResult]]):
                 "facts: their messages came through several grants; save those of each grant in a call of their own",
                 field="facts",
             )
-        self._vectors = await embedded(self._offers, self.ports)
+        self._vectors = await embedded(self._offers, self.ports.embedder)
 
     async def _offer(self, n: int, fact: SaidFact) -> Offered | None:
         """Return what a fact offers, in the name of the message of lowest trust; None where it is not sure enough."""
@@ -265,7 +265,7 @@ class _SaveFacts(Write[list[AddResult]]):
 
     def locks(self) -> Iterable[Any]:
         key = self._key
-        return [key.owner, thread_lock(key.owner, key.thread_id), *quota_locks(self._offers, self.ports)]
+        return [key.owner, thread_lock(key.owner, key.thread_id), *quota_locks(self._offers, self.ports.guards)]
 
     async def decide(self, request: IdempotentRequest) -> Decision[list[AddResult]]:
         if not self.ports.policy.of(self._key.owner.agent_id).enabled:
@@ -299,7 +299,7 @@ class _SaveFacts(Write[list[AddResult]]):
         if done is not None:
             memory = done.session.memory(one.memory_id)
         else:
-            known = await memory_now(self.ports, self.caller.visibility, one.memory_id)
+            known = await memory_now(self.ports.store, self.caller.visibility, one.memory_id)
             if known is None:
                 return one.result()
             memory = known

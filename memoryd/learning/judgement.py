@@ -25,6 +25,7 @@ from memoryd.model.caller import Caller
 from memoryd.model.change import ChangeSet
 from memoryd.model.learnt import Resolution
 from memoryd.model.memory import Memory
+from memoryd.store.base import Store
 from memoryd.store.memories import NOT_RETIRED, owner_place
 
 __all__ = ["PROMPT", "judge_contested"]
@@ -54,7 +55,7 @@ async def judge_contested(
     """
     counts: Counter[str] = Counter()
     done = (await ports.store.work.marks()).get(JUDGED)
-    asked = await _pairs(ports, done, now if until is None else min(now, until))
+    asked = await _pairs(ports.store, done, now if until is None else min(now, until))
     for at, pairs in groupby(asked, key=lambda pair: pair[0].create_time):
         for newer, older in pairs:
             counts["pairs"] += 1
@@ -67,11 +68,11 @@ async def judge_contested(
     return counts
 
 
-async def _pairs(ports: Ports, after: datetime | None, now: datetime) -> list[tuple[Memory, Memory]]:
+async def _pairs(store: Store, after: datetime | None, now: datetime) -> list[tuple[Memory, Memory]]:
     """Return the pairs that contest each other, the newer one first, in the order of the newer ones' times."""
     contested: dict[str, Memory] = {}
     last = ""
-    while page := await ports.store.memories.scan(NOT_RETIRED, limit=READ_AT_ONCE, after=last):
+    while page := await store.memories.scan(NOT_RETIRED, limit=READ_AT_ONCE, after=last):
         last = owner_place(page[-1])
         contested |= {memory.id: memory for memory in page if memory.contested_with}
         await asyncio.sleep(0)

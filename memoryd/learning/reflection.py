@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 from memoryd.domain.decay import REFLECTION
 from memoryd.domain.forgetting.derived import CITES, MOST_CITED
 from memoryd.domain.pipeline import Decision, answering, decide_and_commit
-from memoryd.domain.ports import Ports
+from memoryd.domain.ports import Guards, Ports
 from memoryd.domain.writing.session import WriteSession
 from memoryd.errors import InvalidArgument, LimitExceeded, TrustTooLow, Unavailable
 from memoryd.index.analysis import embedded_text
@@ -29,6 +29,7 @@ from memoryd.model.memory import NO_STATEMENTS, Draft, Kind, Memory, Outcome, So
 from memoryd.model.query import Filter
 from memoryd.model.scope import Owner, Visibility
 from memoryd.model.trust import Trust
+from memoryd.store.base import Store
 
 __all__ = ["KEY", "digest_of", "reflect"]
 
@@ -72,16 +73,16 @@ async def reflect(
 
 
 async def _reflect(owner: Owner, ports: Ports, now: datetime, model: LanguageModel | None, *, dry_run: bool) -> bool:
-    if not ports.policy.of(owner.agent_id).enabled or await _is_recent(owner, ports, now):
+    if not ports.policy.of(owner.agent_id).enabled or await _is_recent(owner, ports.store, now):
         return False
     since = now - timedelta(days=DAYS)
-    used = await _sources(owner, ports, since, now)
+    used = await _sources(owner, ports.store, since, now)
     if sum(one.create_time >= since and one.supersede_time is None for one in used) < LEAST_NEW:
         return False
     if dry_run:
         return True
     content, cites = digest_of(used, since=since, now=now)
-    said = "" if model is None else await _by_model(content, model, ports)
+    said = "" if model is None else await _by_model(content, model, ports.guards)
     digest = _Digest(
         said or content,
         {CITES: " ".join(cites), "written_by": model.model[:200] if model is not None and said else "rules"},
@@ -94,20 +95,20 @@ async def _reflect(owner: Owner, ports: Ports, now: datetime, model: LanguageMod
         return await _store(owner, by_rules, cites, ports, now)
 
 
-async def _is_recent(owner: Owner, ports: Ports, now: datetime) -> bool:
+async def _is_recent(owner: Owner, store: Store, now: datetime) -> bool:
     """Whether the last digest is too new for another one."""
-    held = [one for trust in Trust for one in await ports.store.memories.alike(owner, now, key=_key_of(trust))]
+    held = [one for trust in Trust for one in await store.memories.alike(owner, now, key=_key_of(trust))]
     digests = [one for one in held if one.source.channel == REFLECTION and CITES in one.metadata]
     return any(now - one.create_time < LEAST_APART for one in digests)
 
 
-async def _sources(owner: Owner, ports: Ports, since: datetime, now: datetime) -> list[Memory]:
+async def _sources(owner: Owner, store: Store, since: datetime, now: datetime) -> list[Memory]:
     """Return what a digest may be made from."""
     visible = Visibility(owner.agent_id, owner.scope.user_id, owner.scope.chat_id)
     wanted = Filter(create_time_from=since, include_superseded=True)
-    recent = await ports.store.memories.page(visible, wanted, now=now, limit=MOST_READ)
+    recent = await store.memories.page(visible, wanted, now=now, limit=MOST_READ)
     ahead = Filter(event_time_from=now, event_time_to=now + AHEAD)
-    coming = await ports.store.memories.page(visible, ahead, now=now, limit=MOST_READ)
+    coming = await store.memories.page(visible, ahead, now=now, limit=MOST_READ)
     return _trusted([one for one in (*recent, *coming) if _counts(one)])
 
 
@@ -118,7 +119,7 @@ class _Digest:
     trust: Trust
 
 
-async def _by_model(content: str, model: LanguageModel, ports: Ports) -> str:
+async def _by_model(content: str, model: LanguageModel, guards: Guards) -> str:
     """Return the model's digest of a digest by rules, under the same first line; empty where there is none to use."""
     first, *lines = content.splitlines()
     question = "\n".join(json.dumps(dict([line.split(": ", 1)]), ensure_ascii=False) for line in lines)
@@ -127,7 +128,7 @@ async def _by_model(content: str, model: LanguageModel, ports: Ports) -> str:
     except Unavailable:
         return ""
     said = " ".join(text_in_reply(reply.text, "digest").split())
-    if len(said) > MOST_OF_DIGEST or not sums_up(said, content) or ports.guards.secrets([said]):
+    if len(said) > MOST_OF_DIGEST or not sums_up(said, content) or guards.secrets([said]):
         return ""
     return f"{first}\n{said}"
 

@@ -25,6 +25,7 @@ from memoryd.model.memory import Outcome
 from memoryd.model.results import AddResult
 from memoryd.model.trust import Trust
 from memoryd.model.validation import check_count, check_id, check_text, text_digest
+from memoryd.store.base import Store
 from memoryd.store.conversations import MessageSelector
 
 __all__ = ["approve", "list_proposals", "proposed", "reject"]
@@ -90,19 +91,19 @@ def _doors(one: Proposal | Message) -> tuple[tuple[str, str], ...]:
 
 
 async def list_proposals(
-    ports: Ports, *, limit: int = 0, agent_id: str = "", user_id: str = "", chat_id: str = ""
+    store: Store, *, limit: int = 0, agent_id: str = "", user_id: str = "", chat_id: str = ""
 ) -> tuple[list[Proposal], int]:
     """Return the oldest proposals, of all or of some, and how many there are in all."""
     size = check_count(limit, "page_size", default=limits.DEFAULT_PAGE_SIZE, limit=limits.MAX_PAGE_SIZE)
-    found = await ports.store.work.proposals(limit=size, agent_id=agent_id, user_id=user_id, chat_id=chat_id)
-    return found, await ports.store.work.proposal_count()
+    found = await store.work.proposals(limit=size, agent_id=agent_id, user_id=user_id, chat_id=chat_id)
+    return found, await store.work.proposal_count()
 
 
-async def _find(proposal_id: str, ports: Ports) -> Proposal:
+async def _find(proposal_id: str, store: Store) -> Proposal:
     proposal_id = check_id(proposal_id, "id")
     if len(proposal_id) < LEAST_OF_ID:
         raise InvalidArgument(f"id is {proposal_id!r}; give at least {LEAST_OF_ID} characters of it", field="id")
-    found = await ports.store.work.proposals(limit=2, prefix=proposal_id)
+    found = await store.work.proposals(limit=2, prefix=proposal_id)
     if len(found) > 1:
         raise InvalidArgument(f"several proposals begin with {proposal_id}; give more of it", field="id")
     if not found:
@@ -112,15 +113,15 @@ async def _find(proposal_id: str, ports: Ports) -> Proposal:
 
 async def approve(proposal_id: str, content: str, ports: Ports, *, now: datetime) -> AddResult:
     """Make a memory of a proposal, in other words if some are given; see ApproveProposal."""
-    one = await _find(proposal_id, ports)
+    one = await _find(proposal_id, ports.store)
     said = check_text(content, "content", limit=limits.MAX_CONTENT_BYTES).strip() or one.content
     if ports.guards.secrets([said]):
         raise InvalidArgument("content holds a credential", field="content")
-    offers = [await _offer(one, said, ports, now)]
-    vectors = await embedded(offers, ports)
+    offers = [await _offer(one, said, ports.store, now)]
+    vectors = await embedded(offers, ports.embedder)
 
     async def decide() -> Decision[AddResult]:
-        await _find(one.id, ports)
+        await _find(one.id, ports.store)
         done = await judged(offers, vectors, one.owner, ports, now=now)
         became = done.outcomes[0]
         decided = () if became.outcome is Outcome.REJECTED else (one,)
@@ -134,13 +135,13 @@ async def approve(proposal_id: str, content: str, ports: Ports, *, now: datetime
 
         return Decision(replace(done.change, decided=decided), answer)
 
-    locks = [one.owner, thread_lock(one.owner, one.thread_id), *quota_locks(offers, ports)]
+    locks = [one.owner, thread_lock(one.owner, one.thread_id), *quota_locks(offers, ports.guards)]
     return await decide_and_commit(locks, decide, ports, now=now, grant_id="")
 
 
-async def _offer(one: Proposal, content: str, ports: Ports, now: datetime) -> Offered:
+async def _offer(one: Proposal, content: str, store: Store, now: datetime) -> Offered:
     """Return a proposal as what is offered as a memory, in the name of its message."""
-    found = await ports.store.conversations.messages(
+    found = await store.conversations.messages(
         MessageSelector(owner=one.owner, thread_id=one.thread_id, ids=one.message_ids),
     )
     by_id = {message.id: message for message in found}
@@ -170,10 +171,10 @@ async def _offer(one: Proposal, content: str, ports: Ports, now: datetime) -> Of
 
 async def reject(proposal_id: str, ports: Ports, *, now: datetime) -> Proposal:
     """Drop a proposal, so that the same is not proposed again, and return it."""
-    one = await _find(proposal_id, ports)
+    one = await _find(proposal_id, ports.store)
 
     async def decide() -> Decision[Proposal]:
-        known = await _find(one.id, ports)
+        known = await _find(one.id, ports.store)
         stones = tombstones_of(known.owner, known.content, (), ports.secret, [Trust.HOST])
         return Decision(ChangeSet(decided=(known,), tombstones=tuple(stones)), answering(known))
 

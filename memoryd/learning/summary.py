@@ -18,6 +18,7 @@ import numpy as np
 
 from memoryd.domain.conversation.threads import ThreadKey, change_thread
 from memoryd.domain.ports import Ports
+from memoryd.embedding.base import Embedder
 from memoryd.errors import ThreadNotFound, Unavailable
 from memoryd.knowledge.grammar.sentences import is_filler
 from memoryd.knowledge.grammar.words import value_of
@@ -93,7 +94,7 @@ async def sum_up(thread: Thread, model: LanguageModel | None, ports: Ports, *, n
     if thread.summary_seq >= thread.view_seq and not trust.outranks(thread.summary_trust):
         return False  # of what has left the prompts too little is of higher trust than who set or cleared it
     known = replace(thread, summary="", summary_seq=0) if trust.outranks(thread.summary_trust) else thread
-    text, by = await _written(known, turns, model, ports)
+    text, by = await _written(known, turns, model, ports.embedder)
     if ports.guards.secrets([text]):
         return False
     summed_up = replace(
@@ -143,14 +144,14 @@ def _trusted(turns: Sequence[_Turn]) -> Sequence[_Turn]:
 
 
 async def _written(
-    thread: Thread, turns: Sequence[_Turn], model: LanguageModel | None, ports: Ports
+    thread: Thread, turns: Sequence[_Turn], model: LanguageModel | None, embedder: Embedder
 ) -> tuple[str, str]:
     """Return a summary, and who wrote it: the model, or where it gives none that can be used, the rules."""
     if model is not None:
         said = await _by_model(thread, turns, model)
         if said:
             return said, model.model
-    return await extract_of([(turn.speaker, turn.said) for turn in turns], _vectors(ports)), BY_RULES
+    return await extract_of([(turn.speaker, turn.said) for turn in turns], _vectors(embedder)), BY_RULES
 
 
 async def _by_model(thread: Thread, turns: Sequence[_Turn], model: LanguageModel) -> str:
@@ -178,9 +179,9 @@ async def _by_model(thread: Thread, turns: Sequence[_Turn], model: LanguageModel
 Vectors = Callable[[Sequence[str]], Awaitable[np.ndarray | None]]
 
 
-def _vectors(ports: Ports) -> Vectors:
+def _vectors(embedder: Embedder) -> Vectors:
     async def made(texts: Sequence[str]) -> np.ndarray | None:
-        embedded = await ports.embedder.documents(list(texts), caller="learning", background=True)
+        embedded = await embedder.documents(list(texts), caller="learning", background=True)
         vectors = [one.vector for one in embedded if one is not None]
         return np.stack(vectors) if len(vectors) == len(texts) else None
 

@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from memoryd.domain.decay import EXTRACTION
-from memoryd.domain.ports import Ports
+from memoryd.domain.ports import Guards, Ports
 from memoryd.domain.writing.add import texts_of
 from memoryd.domain.writing.session import WriteSession
+from memoryd.embedding.base import Embedder
 from memoryd.errors import InvalidArgument, LimitExceeded
 from memoryd.index.analysis import embedded_text
 from memoryd.learning.extractor import Learnt
@@ -80,10 +81,10 @@ def offered(one: Learnt, now: datetime, *, is_strict: bool = False) -> Offered |
     return draft, message
 
 
-async def embedded(offers: Sequence[Offered], ports: Ports) -> list[Embedded | None]:
+async def embedded(offers: Sequence[Offered], embedder: Embedder) -> list[Embedded | None]:
     """Return the vectors of statements; queries and adds go first."""
     texts = [embedded_text(draft.source.speaker, draft.content) for draft, _ in offers]
-    return await ports.embedder.documents(texts, caller=EMBEDDING_LINE, background=True) if texts else []
+    return await embedder.documents(texts, caller=EMBEDDING_LINE, background=True) if texts else []
 
 
 def _grant_of(offers: Sequence[Offered]) -> str:
@@ -92,10 +93,10 @@ def _grant_of(offers: Sequence[Offered]) -> str:
     return grants.pop() if len(grants) == 1 else ""
 
 
-def quota_locks(offers: Sequence[Offered], ports: Ports) -> list[tuple[str, str]]:
+def quota_locks(offers: Sequence[Offered], guards: Guards) -> list[tuple[str, str]]:
     """Return what is held besides the owner, where the quota of a grant counts."""
     grant_id = _grant_of(offers)
-    quota = ports.guards.grants.quota(grant_id)
+    quota = guards.grants.quota(grant_id)
     return [("grant", grant_id)] if quota.stored_memories or quota.stored_bytes else []
 
 

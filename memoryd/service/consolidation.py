@@ -103,7 +103,7 @@ class ConsolidationService:
         call: Call,
     ) -> pb.ListProposalsResponse:
         found, count = await list_proposals(
-            self._ports,
+            self._ports.store,
             limit=request.page_size,
             agent_id=check_id(request.agent_id, "agent_id"),
             user_id=check_id(request.scope.user_id, "scope.user_id"),

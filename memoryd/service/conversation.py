@@ -145,7 +145,7 @@ class ConversationService:
         return pb.SetSummaryResponse(thread=thread_to_pb(_readable(thread, call)))
 
     async def GetSummary(self, request: pb.GetSummaryRequest, call: Call) -> pb.GetSummaryResponse:
-        held = await threads.get_summary(_key(request), call.caller, self._ports)
+        held = await threads.get_summary(_key(request), call.caller, self._ports.store)
         call.touched([request.thread_id])
         response = pb.GetSummaryResponse(
             summary=held.summary,
@@ -176,7 +176,9 @@ class ConversationService:
         return pb.SetWorkingMemoryResponse(working_memory=working_memory_to_pb(held))
 
     async def GetWorkingMemory(self, request: pb.GetWorkingMemoryRequest, call: Call) -> pb.GetWorkingMemoryResponse:
-        held = await threads.get_working_memory(_key_if_any(request), call.caller, self._ports, shared=request.shared)
+        held = await threads.get_working_memory(
+            _key_if_any(request), call.caller, self._ports.store, shared=request.shared
+        )
         call.touched([request.thread_id] if request.thread_id else [])
         return pb.GetWorkingMemoryResponse(working_memory=working_memory_to_pb(held))
 

@@ -185,7 +185,7 @@ class MemoryService:
         return pb.ConfirmMemoryResponse(memory=memory_to_pb(done.memory), superseded_ids=done.superseded_ids)
 
     async def GetMemoryStats(self, request: pb.GetMemoryStatsRequest, call: Call) -> pb.GetMemoryStatsResponse:  # noqa: ARG002  it only says who asks
-        return stats_to_pb(await browse.stats(call.caller, self._ports, now=call.now))
+        return stats_to_pb(await browse.stats(call.caller, self._ports.store, now=call.now))
 
     async def GetUserProfile(self, request: pb.GetUserProfileRequest, call: Call) -> pb.GetUserProfileResponse:  # noqa: ARG002  it only says who asks
         items = await profile_of(call.caller, Scopes(self._ports), call.now)

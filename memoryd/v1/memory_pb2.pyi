@@ -793,10 +793,12 @@ class AddResult(google.protobuf.message.Message):
     outcome: Global___Outcome.ValueType
     """What became of it."""
     rejection: builtins.str
-    """Why it was REJECTED: "quota", "disabled", "secret" or "forgotten". Empty otherwise."""
+    """Why it was REJECTED: "quota", "disabled", "secret", "forgotten", "full", or of a fact that was learnt "confidence".
+    Empty otherwise.
+    """
     @property
     def memory(self) -> Global___Memory:
-        """The memory as it is now. Unset where the outcome is REJECTED."""
+        """The memory as it is now. Unset where the outcome is REJECTED, or the memory was erased since."""
 
     @property
     def superseded_ids(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:

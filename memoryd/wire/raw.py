@@ -14,6 +14,7 @@ __all__ = ["Counted", "check_counts", "counted"]
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5  # wire types of protobuf
 MOST_PARTS = 1024  # of any list of a request; the longest that one may hold has 1,000 items
 MOST_PLAIN = 64  # fields that are no lists, more than any message has
+MOST_FIELDS = 32_768  # of a whole request; 100 memories with as much as they may hold have 20,000
 
 
 class Counted(NamedTuple):
@@ -21,11 +22,11 @@ class Counted(NamedTuple):
 
     name: str
     most: int
-    is_list: bool
     is_packed: bool
     """Whether its numbers may come in one piece, of at least a byte each."""
     parts: Mapping[int, Counted]
     """What is counted of each item, by the number of the field."""
+    is_list: bool
 
 
 def counted(message: Any, most: Mapping[str, int]) -> Mapping[int, Counted]:
@@ -35,27 +36,38 @@ def counted(message: Any, most: Mapping[str, int]) -> Mapping[int, Counted]:
         inner = field.message_type
         parts = {} if inner is None or inner.GetOptions().map_entry else counted(inner, most)
         if field.is_repeated or parts:
-            least = most.get(field.name, MOST_PARTS) if field.is_repeated else MOST_PLAIN
+            least = most.get(field.name, MOST_PARTS) if field.is_repeated else 1  # the parser joins what comes again
             is_packed = field.is_repeated and inner is None and field.cpp_type != field.CPPTYPE_STRING
-            found[field.number] = Counted(field.name, least, field.is_repeated, is_packed, parts)
+            found[field.number] = Counted(field.name, least, is_packed, parts, is_list=field.is_repeated)
     return found
 
 
-def check_counts(raw: bytes, fields: Mapping[int, Counted], path: str = "") -> None:
-    """Raise LimitExceeded where a message holds more of a field than it may; InvalidArgument for what is no message."""
+def check_counts(raw: bytes, fields: Mapping[int, Counted]) -> None:
+    """Raise LimitExceeded where a request holds more of a field than it may; InvalidArgument for what is no message."""
+    _check(raw, fields, "", Counter())
+
+
+def _check(raw: bytes, fields: Mapping[int, Counted], path: str, whole: Counter[str]) -> None:
     counts: Counter[int] = Counter()
     for number, piece in _fields_of(raw):
         field = fields.get(number)
-        place = number if field is not None and field.is_list else 0  # all that are no lists together
-        before = counts[place]
-        counts[place] += max(1, len(piece)) if field is not None and field.is_packed else 1
-        most = field.most if field is not None and place else MOST_PLAIN
-        if counts[place] > most:
-            name = f"{path}{field.name}" if field is not None and place else path.rstrip(".")
-            what = "items" if place else "fields"
-            raise LimitExceeded(f"{name or 'the request'} has more than {most} {what}", field=name, limit=name)
+        size = max(1, len(piece)) if field is not None and field.is_packed else 1
+        whole["fields"] += size
+        if whole["fields"] > MOST_FIELDS:
+            raise LimitExceeded(f"the request has more than {MOST_FIELDS} fields", limit="request_fields")
+        place = number if field is not None else 0  # all that are not counted together
+        counts[place] += size
+        if field is None and counts[place] > MOST_PLAIN:
+            name = path.rstrip(".")
+            raise LimitExceeded(
+                f"{name or 'the request'} has more than {MOST_PLAIN} fields", field=name, limit="request_fields"
+            )
+        if field is not None and counts[place] > field.most:
+            name = f"{path}{field.name}"
+            raise LimitExceeded(f"{name} has more than {field.most} items", field=name, limit=field.name)
         if field is not None and field.parts:
-            check_counts(piece, field.parts, f"{path}{field.name}[{before}]." if place else f"{path}{field.name}.")
+            inner = f"{path}{field.name}[{counts[place] - 1}]" if field.is_list else f"{path}{field.name}"
+            _check(piece, field.parts, f"{inner}.", whole)
 
 
 def _fields_of(raw: bytes) -> Iterator[tuple[int, bytes]]:

@@ -121,7 +121,7 @@ def test_what_is_too_large_is_refused(world, victim):
     assert "DONE" == found.pop("own afterwards")
     assert found.pop("2,000 metadata keys") in refused
     assert "UNAUTHENTICATED" == found.pop("an authorization of 12 KiB")
-    assert "INVALID_ARGUMENT" == found.pop("deep nesting")
+    assert found.pop("deep nesting") in {"INVALID_ARGUMENT", "RESOURCE_EXHAUSTED"}
     assert found.pop("a long path") in {"UNIMPLEMENTED", *refused}
     assert set(found.values()) <= refused, found
     assert rss_mb(world) - before < 150

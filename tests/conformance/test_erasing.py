@@ -12,6 +12,7 @@ from memory_client import (
     Kind,
     MessageDraft,
     MessageSearch,
+    NotFound,
     ThreadNotFound,
     ToolCall,
 )
@@ -141,7 +142,7 @@ async def test_somebody_who_was_only_talked_about_is_forgotten_by_name(memory):
     assert seen.message_ids == receipt.message_ids
     assert ["Math.max(a, b) and Geraldine"] == [m.content for m in (await memory.messages("t")).messages]
     for name in ("Gerald", "Max", "the", "a"):
-        with pytest.raises(EntityNotFound, match="nobody and nothing is known"):
+        with pytest.raises(EntityNotFound, match="no one and nothing is known"):
             await memory.forget_person(name, with_messages=True)
 
 
@@ -176,3 +177,15 @@ async def test_sessions_count_what_is_left_of_them(memory):
     await memory.append("t", said("more"))
     await memory.end_session("t")
     assert {(2, 1), (1, 0)} == {(one.message_count, one.turn_count) for one in (await memory.sessions("t")).sessions}
+
+
+async def test_a_person_that_deleted_memories_alone_name_is_erased_with_them(memory):
+    held = (await memory.add("Tove plays chess", subjects=["Tove"])).memory
+    await memory.delete(held.id)
+    seen = await memory.forget_person("Tove", dry_run=True)
+    assert (held.id,) == seen.purged_ids
+    assert (held.id,) == (await memory.forget_person("Tove")).purged_ids
+    with pytest.raises(NotFound):
+        await memory.restore(held.id)
+    with pytest.raises(EntityNotFound):
+        await memory.forget_person("Tove")

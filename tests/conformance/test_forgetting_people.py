@@ -58,7 +58,7 @@ async def test_nobody_is_erased_for_being_called_like_somebody(memory, one, othe
     if len(known) == 1:
         assert 2 == (await memory.forget_person(person.id, dry_run=True)).purged_count
         for name in (one, other):
-            with pytest.raises(AmbiguousName, match="nobody has said that they are one"):
+            with pytest.raises(AmbiguousName, match="no one has said that they are one"):
                 await memory.delete_matching(filter=Filter(subjects=(name,)), dry_run=True)
     await memory.forget_person(other)
     assert [ids[0]] == [m.id for m in (await memory.page(filter=Filter(subjects=(one,)))).memories]

@@ -12,7 +12,7 @@ from memoryd.domain.context.budget import Learnt, Part, compose
 from memoryd.domain.context.gather import Gatherer, Recalled
 from memoryd.domain.context.render import Line, Shown, memory_line, message_line, person_line, text_lines
 from memoryd.domain.policy import Policy
-from memoryd.domain.ports import Ports
+from memoryd.domain.ports import Ports, Readers
 from memoryd.domain.retrieval.prompt import Prompt
 from memoryd.domain.shares import Room
 from memoryd.domain.tokens import ESTIMATE, Measure
@@ -85,7 +85,7 @@ async def build_context(
 ) -> BuiltContext:
     """Return what belongs before an answer, within the limits; of the sections only those that are allowed."""
     policy = ports.policy.of(caller.agent_id)
-    measure = await _measure(request.tokenizer, ports)
+    measure = await _measure(request.tokenizer, ports.readers)
     tokens = request.max_tokens or policy.context.max_tokens
     order = [name for name in request.sections or _wanted(policy) if name in allowed]
     prompt = searched_by(without_recalled(request.prompt)).strip()
@@ -120,8 +120,8 @@ def _wanted(policy: Policy) -> Sequence[str]:
     return SECTIONS if policy.context.profile else [name for name in SECTIONS if name != ALWAYS_TRUE]
 
 
-async def _measure(tokenizer: str, ports: Ports) -> Measure:
-    return await asyncio.to_thread(ports.readers.tokenizer, tokenizer) if tokenizer else ESTIMATE
+async def _measure(tokenizer: str, readers: Readers) -> Measure:
+    return await asyncio.to_thread(readers.tokenizer, tokenizer) if tokenizer else ESTIMATE
 
 
 def _learnt(memory: Memory) -> Learnt:

@@ -12,7 +12,7 @@ __all__ = ["excerpt", "words_of_prompt"]
 
 BEFORE = 80  # characters that are shown before the place
 NEAR = 400  # characters within which words stand together
-PASSAGE = 240  # characters: each may have a passage
+PASSAGE = 240  # characters; a budget has room for a passage in each so many
 MOST_PASSAGES = 4
 MARKS = MOST_PASSAGES * (len(CUT) + 2)  # characters between and around them
 SEEN = 0.25  # of its weight a word keeps that an earlier passage shows

@@ -59,7 +59,7 @@ async def append(
 ) -> Appended:
     """Append messages to a thread in order, all or none; see AppendMessages in the contract."""
     write = _Append(key, drafts, check_id(session_id, "session_id"), caller, ports, now)
-    if not is_enabled(caller, ports):
+    if not is_enabled(caller, ports.policy):
         return Appended(stored=False)
     appended = await carry_out(write, request_id=request_id)
     pause_s = ports.shared.lag.pause_s(key.owner(caller), len(drafts), ports.policy.conversation.slow_after)
@@ -89,7 +89,7 @@ class _Append(Write[Appended]):
         refuse_secret_names(
             {"thread_id": key.thread_id, "session_id": session_id}
             | {f"messages[{n}].id": draft.id for n, draft in enumerate(self._drafts)},
-            ports,
+            ports.guards,
         )
         self._said: list[tuple[MessageDraft, bool, str]] = []
         """Each draft without credentials, whether one was masked, and its analysed words."""
@@ -180,7 +180,7 @@ class _Append(Write[Appended]):
         session_id = session.id
         messages = self._messages(thread, session_id)
         size = sum(one.message.text_bytes for one in messages)
-        await check_quota(size, f"these messages have {size}", self.caller, self.ports, self.now)
+        await check_quota(size, f"these messages have {size}", self.caller, self.ports.store, self.now)
         changed = self._thread_after(thread, [one.message for one in messages], session_id)
         told = tuple(
             AppendedMessage(one.id, one.seq, one.create_time, one.masked) for one in (new.message for new in messages)

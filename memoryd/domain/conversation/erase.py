@@ -17,6 +17,7 @@ from memoryd.model.change import PURGE, ChangeSet, ConversationChange
 from memoryd.model.conversation import Thread
 from memoryd.model.memory import Source
 from memoryd.model.talk import ErasedThread
+from memoryd.store.base import Store
 from memoryd.store.conversations import MessageSelector
 
 __all__ = ["erase_thread"]
@@ -36,7 +37,7 @@ async def erase_thread(
     owner = key.owner(caller)
     seen = await known_thread(key, owner, ports)
     _refuse_higher(seen, caller)
-    await _refuse_others(seen, caller, ports)
+    await _refuse_others(seen, caller, ports.store)
     memory_ids: tuple[str, ...] = ()
     match = Match(source=Source(thread_id=seen.id), shared=key.shared)
     if with_memories:
@@ -44,14 +45,14 @@ async def erase_thread(
         memory_ids = gone.deleted_ids
     backups = ports.copies()
     if dry_run:
-        ids = await _first_ids(seen, ports)
+        ids = await _first_ids(seen, ports.store)
         return ErasedThread(seen, tuple(ids), memory_ids, backups, dry_run=True)
 
     async def decide() -> Decision[ErasedThread]:
         thread = await known_thread(key, owner, ports)
         _refuse_higher(thread, caller)
-        await _refuse_others(thread, caller, ports)
-        ids = tuple(await _first_ids(thread, ports))
+        await _refuse_others(thread, caller, ports.store)
+        ids = tuple(await _first_ids(thread, ports.store))
         talk = ConversationChange(owner, purge_threads=(thread,), purged_ids=ids[: limits.MAX_AUDITED_IDS])
         receipt = ErasedThread(thread, ids, memory_ids, backups)
         return Decision(ChangeSet(conversation=talk, marks={PURGE: now}), answering(receipt))
@@ -64,12 +65,12 @@ async def erase_thread(
     return replace(erased, memory_ids=(*erased.memory_ids, *rest.deleted_ids))
 
 
-async def _refuse_others(thread: Thread, caller: Caller, ports: Ports) -> None:
+async def _refuse_others(thread: Thread, caller: Caller, store: Store) -> None:
     """Raise TrustTooLow where a sandbox would erase what other users of a chat said."""
     if not caller.trust.is_sandbox or thread.scope.user_id is not None:
         return
     before = thread.last_seq + 1
-    while found := await ports.store.conversations.messages(
+    while found := await store.conversations.messages(
         MessageSelector(
             owner=thread.owner,
             thread_id=thread.id,
@@ -84,9 +85,9 @@ async def _refuse_others(thread: Thread, caller: Caller, ports: Ports) -> None:
         before = found[0].seq
 
 
-async def _first_ids(thread: Thread, ports: Ports) -> list[str]:
+async def _first_ids(thread: Thread, store: Store) -> list[str]:
     selector = MessageSelector(owner=thread.owner, thread_id=thread.id, limit=limits.MAX_NAMED_IDS)
-    return [head.id for head in await ports.store.conversations.heads(selector)]
+    return [head.id for head in await store.conversations.heads(selector)]
 
 
 def _refuse_higher(thread: Thread, caller: Caller) -> None:

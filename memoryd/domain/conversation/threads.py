@@ -10,7 +10,8 @@ from typing import TypeVar
 
 from memoryd.domain.conversation.sessions import session_now
 from memoryd.domain.pipeline import Decision, answering, decide_and_commit
-from memoryd.domain.ports import Ports
+from memoryd.domain.policy import Policy
+from memoryd.domain.ports import Guards, Ports
 from memoryd.domain.retrieval.page_token import page_token_after, read_page_token
 from memoryd.domain.shared import thread_lock
 from memoryd.errors import InvalidArgument, LimitExceeded, ThreadNotFound, TrustTooLow
@@ -23,6 +24,7 @@ from memoryd.model.scope import Owner
 from memoryd.model.talk import CompactedThread, SessionPage, Summary, ThreadPage
 from memoryd.model.trust import Trust
 from memoryd.model.validation import check_count, check_id, check_text
+from memoryd.store.base import Store
 from memoryd.store.memories import Cursor
 
 __all__ = [
@@ -74,16 +76,16 @@ def new_thread(key: ThreadKey, owner: Owner, now: datetime, trust: Trust = Trust
     )
 
 
-def is_enabled(caller: Caller, ports: Ports) -> bool:
+def is_enabled(caller: Caller, policy: Policy) -> bool:
     """Whether anything is stored for the agent of a call; if not, calls succeed and change nothing."""
-    return ports.policy.of(caller.agent_id).enabled
+    return policy.of(caller.agent_id).enabled
 
 
 async def thread_as_it_is(
-    key: ThreadKey, owner: Owner, ports: Ports, now: datetime, trust: Trust = Trust.HOST
+    key: ThreadKey, owner: Owner, store: Store, now: datetime, trust: Trust = Trust.HOST
 ) -> Thread:
     """Return a thread, or an empty one where there is none: what a call answers for an agent that is switched off."""
-    return await ports.store.conversations.thread(owner, key.thread_id) or new_thread(key, owner, now, trust)
+    return await store.conversations.thread(owner, key.thread_id) or new_thread(key, owner, now, trust)
 
 
 async def known_thread(key: ThreadKey, owner: Owner, ports: Ports) -> Thread:
@@ -102,9 +104,9 @@ async def get_thread(key: ThreadKey, caller: Caller, ports: Ports) -> Thread:
     return await known_thread(key, key.owner(caller), ports)
 
 
-async def get_summary(key: ThreadKey, caller: Caller, ports: Ports) -> Summary:
+async def get_summary(key: ThreadKey, caller: Caller, store: Store) -> Summary:
     """Return what sums up a thread; an empty one where nothing does."""
-    found = await ports.store.conversations.thread(key.owner(caller), key.thread_id)
+    found = await store.conversations.thread(key.owner(caller), key.thread_id)
     if found is None or not found.summary:
         return Summary()
     return Summary(
@@ -201,7 +203,7 @@ async def change_thread(
             return Decision(None, answering(answer))
         changed = replace(changed, revision=known.revision + 1)
         before = () if changed.texts == known.texts else (known,)
-        await _check_texts(changed.texts, known.texts, caller, ports, now)
+        await _check_texts(changed.texts, known.texts, caller, ports.store, now)
         talk = ConversationChange(owner, threads=(changed,), threads_before=before, sessions=sessions)
         return Decision(ChangeSet(conversation=talk), answering(answer))
 
@@ -214,23 +216,23 @@ def quota_lock(caller: Caller) -> list[tuple[str, str]]:
     return [("grant", caller.grant_id)] if caller.quota.stored_bytes else []
 
 
-async def check_quota(size: int, told: str, caller: Caller, ports: Ports, now: datetime) -> None:
+async def check_quota(size: int, told: str, caller: Caller, store: Store, now: datetime) -> None:
     """Raise LimitExceeded, which says what is `told`, where so many bytes more are past the quota of a grant."""
     quota = caller.quota.stored_bytes
     if not quota or size <= 0:
         return
-    used = await ports.store.grants.usage(caller.grant_id, now.date())
+    used = await store.grants.usage(caller.grant_id, now.date())
     if used.stored_bytes + size > quota:
         raise LimitExceeded(f"the grant stores {used.stored_bytes} of {quota} bytes, and {told}", limit="stored_bytes")
 
 
 async def _check_texts(
-    texts: Sequence[GrantText], before: Sequence[GrantText], caller: Caller, ports: Ports, now: datetime
+    texts: Sequence[GrantText], before: Sequence[GrantText], caller: Caller, store: Store, now: datetime
 ) -> None:
     """Raise LimitExceeded where the texts of a grant grow past its quota."""
     grown = sum(one.size for one in texts if one.grant_id == caller.grant_id)
     grown -= sum(one.size for one in before if one.grant_id == caller.grant_id)
-    await check_quota(grown, f"this text needs {grown} more", caller, ports, now)
+    await check_quota(grown, f"this text needs {grown} more", caller, store, now)
 
 
 async def set_summary(
@@ -242,9 +244,9 @@ async def set_summary(
     An empty summary removes it.
     """
     text = check_text(summary, "summary", limit=limits.MAX_SUMMARY_BYTES).strip()
-    _refuse_secrets(text, "summary", ports)
-    if not is_enabled(caller, ports):
-        return await thread_as_it_is(key, key.owner(caller), ports, now)
+    _refuse_secrets(text, "summary", ports.guards)
+    if not is_enabled(caller, ports.policy):
+        return await thread_as_it_is(key, key.owner(caller), ports.store, now)
 
     async def change(thread: Thread) -> tuple[Thread, tuple[Session, ...], Thread]:
         if not 0 <= up_to_seq <= thread.last_seq:
@@ -279,15 +281,15 @@ def _refuse_lower_trust(caller: Caller, known: Trust | None, what: str) -> None:
         raise TrustTooLow(f"the {what} is of higher trust; it stays as it is")
 
 
-def refuse_secret_names(named: Mapping[str, str], ports: Ports) -> None:
+def refuse_secret_names(named: Mapping[str, str], guards: Guards) -> None:
     """Raise InvalidArgument where a key or an id is a credential: it is not masked, as it is what names things."""
     for field, name in named.items():
-        if ports.guards.is_token(name):
+        if guards.is_token(name):
             raise InvalidArgument(f"{field} holds a credential; name it otherwise", field=field)
 
 
-def _refuse_secrets(text: str, field: str, ports: Ports) -> None:
-    if text and ports.guards.secrets([text]):
+def _refuse_secrets(text: str, field: str, guards: Guards) -> None:
+    if text and guards.secrets([text]):
         raise InvalidArgument(f"{field} holds a credential; leave it out", field=field)
 
 
@@ -302,8 +304,8 @@ async def compact_thread(
     policy = ports.policy.of(caller.agent_id).conversation
     default = policy.emergency_retain if emergency else policy.retain_recent
     retained = check_count(retain_recent, "retain_recent", default=default, limit=limits.MAX_RECENT_MESSAGES)
-    if not is_enabled(caller, ports):
-        return CompactedThread(await thread_as_it_is(key, key.owner(caller), ports, now), 0)
+    if not is_enabled(caller, ports.policy):
+        return CompactedThread(await thread_as_it_is(key, key.owner(caller), ports.store, now), 0)
 
     async def change(thread: Thread) -> tuple[Thread, tuple[Session, ...], CompactedThread]:
         first = max(thread.view_seq, thread.last_seq - retained)
@@ -315,11 +317,11 @@ async def compact_thread(
     return await change_thread(key, caller, ports, change, now=now)
 
 
-async def get_working_memory(key: ThreadKey | None, caller: Caller, ports: Ports, *, shared: bool) -> WorkingMemory:
+async def get_working_memory(key: ThreadKey | None, caller: Caller, store: Store, *, shared: bool) -> WorkingMemory:
     """Return the working memory of a thread, or that of the user or chat; an empty one if none is set."""
     if key is None:
-        return await ports.store.conversations.working_memory(caller.writes_to(shared=shared))
-    found = await ports.store.conversations.thread(key.owner(caller), key.thread_id)
+        return await store.conversations.working_memory(caller.writes_to(shared=shared))
+    found = await store.conversations.thread(key.owner(caller), key.thread_id)
     return WorkingMemory() if found is None else working_memory_of(found)
 
 
@@ -338,11 +340,11 @@ async def set_working_memory(
 ) -> WorkingMemory:
     """Replace the working memory of a thread, or that of the user or chat; an empty text removes it."""
     text = check_text(text, "text", limit=limits.MAX_WORKING_MEMORY_BYTES).strip()
-    _refuse_secrets(text, "text", ports)
+    _refuse_secrets(text, "text", ports.guards)
     author = _author(text, caller, shared=shared)
     held = WorkingMemory(text, now if text else None, caller.trust, caller.grant_id if text else "", author)
-    if not is_enabled(caller, ports):
-        return await get_working_memory(key, caller, ports, shared=shared)
+    if not is_enabled(caller, ports.policy):
+        return await get_working_memory(key, caller, ports.store, shared=shared)
     if key is not None:
 
         async def change(thread: Thread) -> tuple[Thread, tuple[Session, ...], WorkingMemory]:
@@ -365,7 +367,7 @@ async def set_working_memory(
     async def decide() -> Decision[WorkingMemory]:
         known = await ports.store.conversations.working_memory(owner)
         _refuse_lower_trust(caller, known.trust if known.text else None, "working memory")
-        await _check_texts(held.texts, known.texts, caller, ports, now)
+        await _check_texts(held.texts, known.texts, caller, ports.store, now)
         return Decision(ChangeSet(conversation=ConversationChange(owner, working_memory=held)), answering(held))
 
     locks = [("working memory", owner), owner, *quota_lock(caller)]  # whoever erases the owner holds it too

@@ -44,12 +44,12 @@ async def start_session(
     """
     asked = check_id(session_id, "session_id")
     owner = key.owner(caller)
-    refuse_secret_names({"thread_id": key.thread_id, "session_id": asked}, ports)
+    refuse_secret_names({"thread_id": key.thread_id, "session_id": asked}, ports.guards)
 
     async def decide() -> Decision[StartedSession]:
-        thread = await thread_as_it_is(key, owner, ports, now, caller.trust)
+        thread = await thread_as_it_is(key, owner, ports.store, now, caller.trust)
         ports.shared.last_threads.take(owner, key.thread_id)  # it is another one from here on
-        if not is_enabled(caller, ports):
+        if not is_enabled(caller, ports.policy):
             return Decision(None, answering(StartedSession(opened(asked or ports.new_id(), thread, now))))
         current = (
             await ports.store.conversations.session(owner, thread.id, thread.session_id) if thread.session_id else None
@@ -87,8 +87,8 @@ async def end_session(key: ThreadKey, session_id: str, caller: Caller, ports: Po
     """
     asked = check_id(session_id, "session_id")
     owner = key.owner(caller)
-    if not is_enabled(caller, ports):
-        thread = await thread_as_it_is(key, owner, ports, now)
+    if not is_enabled(caller, ports.policy):
+        thread = await thread_as_it_is(key, owner, ports.store, now)
         return ended(opened(asked or ports.new_id(), thread, now), thread, now, "ended")
     thread = await known_thread(key, owner, ports)
     wanted = asked or thread.session_id

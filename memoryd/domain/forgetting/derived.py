@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from memoryd.domain.batching import READ_AT_ONCE
-from memoryd.domain.ports import Ports
 from memoryd.model.memory import Kind, Memory
 from memoryd.model.query import Filter
 from memoryd.model.scope import Owner, Visibility
+from memoryd.store.base import Store
 from memoryd.store.memories import Cursor
 
 __all__ = ["CITES", "MOST_CITED", "cited", "digests_citing"]
@@ -24,7 +24,7 @@ def cited(memory: Memory) -> frozenset[str]:
     return frozenset(memory.metadata.get(CITES, "").split())
 
 
-async def digests_citing(gone: Iterable[Memory], ports: Ports, now: datetime) -> list[Memory]:
+async def digests_citing(gone: Iterable[Memory], store: Store, now: datetime) -> list[Memory]:
     """Return the digests, in every state but deleted, that are made from one of some memories."""
     ids: dict[Owner, set[str]] = {}
     for memory in gone:
@@ -33,7 +33,7 @@ async def digests_citing(gone: Iterable[Memory], ports: Ports, now: datetime) ->
     for owner, named in ids.items():
         visible = Visibility(owner.agent_id, owner.scope.user_id, owner.scope.chat_id)
         after: Cursor | None = None
-        while seen := await ports.store.memories.page(visible, _DIGESTS, now=now, limit=READ_AT_ONCE, after=after):
+        while seen := await store.memories.page(visible, _DIGESTS, now=now, limit=READ_AT_ONCE, after=after):
             after = Cursor(seen[-1].create_time, seen[-1].id)
             found += [memory for memory in seen if memory.id not in named and not cited(memory).isdisjoint(named)]
             if len(seen) < READ_AT_ONCE:

@@ -72,14 +72,14 @@ class _Forget(Write[Deleted]):
         return Deleted(deleted_ids(earlier), earlier.create_time + grace)
 
     async def prepare(self) -> None:
-        self._found = await find(self._memory_id, self.caller, self.ports, deleted=self._purge)
+        self._found = await find(self._memory_id, self.caller, self.ports.store, deleted=self._purge)
 
     def locks(self) -> Iterable[Any]:
         return [self._found.owner] if self._found else []
 
     async def decide(self, request: IdempotentRequest) -> Decision[Deleted]:
         caller, ports, now = self.caller, self.ports, self.now
-        memory = await find(self._found.id if self._found else "", caller, ports, deleted=self._purge)
+        memory = await find(self._found.id if self._found else "", caller, ports.store, deleted=self._purge)
         if self._purge and not caller.may_erase(memory):
             raise TrustTooLow(KEPT)
         due_time = None if self._purge else ports.purge_time(now)
@@ -160,14 +160,14 @@ async def forgetting_change(  # noqa: PLR0913  every way of forgetting says how 
     )
     if due_time is None:
         return replace(await purge_of(gone, ports, now=now, by=trust), tombstones=tuple(stones), request=request)
-    partners = await released(gone, ports)
+    partners = await released(gone, ports.store)
     updates = [
         Entry(hidden(entry.memory, now, due_time, trust=trust, reason=reason), entry.terms)
         async for entry in in_turns(entries)
         if entry.memory.delete_time is None
     ]
     change = ChangeSet(updates=(*updates, *partners), tombstones=tuple(stones), request=request)
-    derived = await digests_citing(gone, ports, now)
+    derived = await digests_citing(gone, ports.store, now)
     if not derived:
         return change
     erased = await purge_of(derived, ports, now=now)

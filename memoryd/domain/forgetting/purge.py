@@ -22,6 +22,7 @@ from memoryd.model.entity import Entity
 from memoryd.model.memory import Memory
 from memoryd.model.scope import Owner
 from memoryd.model.trust import Trust
+from memoryd.store.base import Store
 
 __all__ = ["not_apart", "purge_of"]
 
@@ -35,7 +36,7 @@ async def purge_of(gone: Sequence[Memory], ports: Ports, *, now: datetime, by: T
     If a sandbox purges what had replaced a memory of another grant, that memory counts again. Otherwise a sandbox could
     silence others and leave no trace.
     """
-    gone = [*gone, *await digests_citing(gone, ports, now)]
+    gone = [*gone, *await digests_citing(gone, ports.store, now)]
     ids = {memory.id for memory in gone}
     changed = {
         entry.memory.id: entry
@@ -47,7 +48,7 @@ async def purge_of(gone: Sequence[Memory], ports: Ports, *, now: datetime, by: T
     unnamed: list[Entity] = []
     kept: list[Entity] = []
     for owner in {memory.owner for memory in gone if memory.mentions}:
-        lost, others = await _unnamed(owner, [memory for memory in gone if memory.owner == owner], ports)
+        lost, others = await _unnamed(owner, [memory for memory in gone if memory.owner == owner], ports.store)
         unnamed += lost
         kept += others
     return ChangeSet(
@@ -102,9 +103,9 @@ def _without(memory: Memory, gone: Collection[str]) -> Memory:
     )
 
 
-async def _unnamed(owner: Owner, gone: Sequence[Memory], ports: Ports) -> tuple[list[Entity], list[Entity]]:
+async def _unnamed(owner: Owner, gone: Sequence[Memory], store: Store) -> tuple[list[Entity], list[Entity]]:
     """Return what was decided of entities that no memory in any state names any more, and what names those as apart."""
-    rows = await ports.store.people.entities(owner)
+    rows = await store.people.entities(owner)
     if not rows:
         return [], []
     people, ids = Directory(rows), {memory.id for memory in gone}
@@ -112,7 +113,7 @@ async def _unnamed(owner: Owner, gone: Sequence[Memory], ports: Ports) -> tuple[
     told = {one for row in rows for one in (row.id, row.merged_into, *row.apart)}
     lost: set[str] = set()
     for members in {people.members(one) for one in named & told}:
-        if not await ports.store.people.is_named(owner, sorted(members), but=ids):
+        if not await store.people.is_named(owner, sorted(members), but=ids):
             lost |= members
     return [row for row in rows if row.id in lost], not_apart(rows, lost)
 

@@ -18,6 +18,7 @@ from memoryd.model.change import PURGE, ChangeSet, ConversationChange
 from memoryd.model.conversation import Message, Role, Thread, WorkingMemory
 from memoryd.model.scope import Owner, Visibility
 from memoryd.model.trust import Trust
+from memoryd.store.base import Store
 from memoryd.turns import in_turns
 
 __all__ = ["Said", "erase_said", "joined", "refuse_higher", "said_of"]
@@ -65,16 +66,16 @@ def refuse_higher(said: Said, caller: Caller) -> None:
         )
 
 
-async def said_of(names: Sequence[str], owner: Owner, ports: Ports) -> Said:
+async def said_of(names: Sequence[str], owner: Owner, store: Store) -> Said:
     """Return where one of some names stands, as words of their own."""
     messages: list[Message] = []
     words = [longest_word(name) for name in names]
     after = 0
-    while page := await ports.store.conversations.numbered(after, limit=AT_ONCE, owner=owner, words=words):
+    while page := await store.conversations.numbered(after, limit=AT_ONCE, owner=owner, words=words):
         messages += [message async for _, message in in_turns(page) if _names(names, _texts(message))]
         after = page[-1][0]
-    held = await ports.store.conversations.working_memory(owner)
-    threads = await _threads(names, owner, ports)
+    held = await store.conversations.working_memory(owner)
+    threads = await _threads(names, owner, store)
     return Said(tuple(messages), tuple(threads), held if _names(names, held.text) else None)
 
 
@@ -98,12 +99,12 @@ def _names(names: Sequence[str], text: str) -> bool:
     return bool(text) and any(stands_in(name, text) for name in names)
 
 
-async def _threads(names: Sequence[str], owner: Owner, ports: Ports) -> list[Thread]:
+async def _threads(names: Sequence[str], owner: Owner, store: Store) -> list[Thread]:
     visible = Visibility(owner.agent_id, owner.scope.user_id, owner.scope.chat_id)
     found: list[Thread] = []
     after = None
     while True:
-        page = await ports.store.conversations.threads(visible, limit=AT_ONCE, after=after)
+        page = await store.conversations.threads(visible, limit=AT_ONCE, after=after)
         found += [one for one in page if _names(names, one.summary) or _names(names, one.working_memory)]
         if len(page) < AT_ONCE:
             return found

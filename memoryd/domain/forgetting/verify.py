@@ -16,6 +16,7 @@ from memoryd.model.conversation import Thread
 from memoryd.model.limits import ID_LENGTH, MAX_CONTENT_BYTES
 from memoryd.model.reports import Compaction, Proof, Trace
 from memoryd.model.validation import check_id, check_text
+from memoryd.store.base import Store
 from memoryd.store.conversations import MessageSelector
 from memoryd.store.memories import MemorySelector
 
@@ -50,7 +51,7 @@ async def verify_forgotten(
     compaction there is no proof.
     """
     memory_id = check_id(memory_id, "id")
-    thread = await _thread_of(memory_id, ports)
+    thread = await _thread_of(memory_id, ports.store)
     if thread is None:  # what is not there was a memory, or a message with an id that memoryd made
         memory_id = memory_id.lower()
         if len(memory_id) < ID_LENGTH:
@@ -73,12 +74,13 @@ async def verify_forgotten(
         way = f"memory delete --now {whose} {memory_id}"
         traces.append(Trace("memories.id", f"the memory is not purged but {state}; erase it: {way}"))
     else:
-        traces += [_trace(place, "the id stands there") for place in await _traces(memory_id, ports)]
+        traces += [_trace(place, "the id stands there") for place in await _traces(memory_id, ports.store)]
         if ports.indexes.holds(memory_id) or ports.episodes.holds(memory_id):
             traces.append(Trace("index", "the id is in the index of a scope; restart memoryd, and report it"))
     if text:
         traces += [
-            _trace(place, "the text stands there, of this memory or another") for place in await _traces(text, ports)
+            _trace(place, "the text stands there, of this memory or another")
+            for place in await _traces(text, ports.store)
         ]
     marks = await ports.store.work.marks()
     if marks.get(PURGE) != marks.get(PROVEN):
@@ -96,14 +98,14 @@ async def verify_forgotten(
     return Proof(tuple(traces), len(files), size, known.log_start_time, known.seen_time, known.purge_time)
 
 
-async def _thread_of(message_id: str, ports: Ports) -> Thread | None:
+async def _thread_of(message_id: str, store: Store) -> Thread | None:
     """Return a thread, of any owner, that has a message of this id."""
-    heads = await ports.store.conversations.heads(MessageSelector(ids=(message_id,), limit=1))
-    return await ports.store.conversations.thread(heads[0].owner, heads[0].thread_id) if heads else None
+    heads = await store.conversations.heads(MessageSelector(ids=(message_id,), limit=1))
+    return await store.conversations.thread(heads[0].owner, heads[0].thread_id) if heads else None
 
 
-async def _traces(text: str, ports: Ports) -> list[str]:
-    return [] if ports.store.files is None else await ports.store.files.traces(text)
+async def _traces(text: str, store: Store) -> list[str]:
+    return [] if store.files is None else await store.files.traces(text)
 
 
 _WAYS_OUT = {

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from memoryd.domain.people.profiles import profile_now
 from memoryd.domain.pipeline import Decision, decide_and_commit
-from memoryd.domain.ports import Ports
+from memoryd.domain.ports import Guards, Ports
 from memoryd.domain.scopes import Scopes
 from memoryd.domain.subjects import find_entity, people_of
 from memoryd.entities.directory import Directory
@@ -31,7 +31,7 @@ __all__ = ["merge", "rename", "set_type", "unmerge"]
 async def rename(name: str, new_name: str, caller: Caller, ports: Ports, *, now: datetime) -> Profile:
     """Give an entity another name; see RenameEntity in the contract."""
     new_name = check_text(new_name, "new_name", limit=limits.MAX_SUBJECT_BYTES, required=True).strip()
-    _check_new_name(new_name, ports)
+    _check_new_name(new_name, ports.guards)
 
     async def decide() -> Decision[Profile]:
         owner, root, people = await find_entity(name, caller, ports, named_by)
@@ -49,14 +49,14 @@ async def rename(name: str, new_name: str, caller: Caller, ports: Ports, *, now:
     return await decide_and_commit(caller.visibility.owners, decide, ports, now=now, grant_id=caller.grant_id)
 
 
-def _check_new_name(name: str, ports: Ports) -> None:
+def _check_new_name(name: str, guards: Guards) -> None:
     """Raise InvalidArgument for what is no name: a sentence, a credential, a relation."""
     if not is_plain(name):
         raise InvalidArgument(
             f"new_name must be a name: at most {MOST_NAME_WORDS} words and {MOST_NAME_CHARACTERS} letters, no sentence",
             field="new_name",
         )
-    if ports.guards.secrets([name]):
+    if guards.secrets([name]):
         raise InvalidArgument("new_name holds a credential, which is not stored", field="new_name")
     if fold(name) in RELATIONS:
         raise InvalidArgument(f"new_name {name!r} is a relation, not a name", field="new_name")

@@ -20,6 +20,7 @@ from memoryd.model.change import ChangeSet, Entry
 from memoryd.model.entity import EntityType, Form, Mention
 from memoryd.model.memory import Kind, Memory, State
 from memoryd.model.reports import Enriched
+from memoryd.store.base import Store
 from memoryd.store.memories import MemorySelector, Order
 
 __all__ = ["UNENRICHED", "enrich"]
@@ -49,16 +50,16 @@ async def enrich(ports: Ports, *, now: datetime, dry_run: bool = False) -> Enric
                 finds = await asyncio.to_thread(find_entities, memory.content, finders) if few else None
             except ModelRefused as refused:  # nothing is written: it is looked at when the model is there
                 examined -= few
-                return await _told(ports, examined, linked, denied, skipped=str(refused))
+                return await _told(ports.store, examined, linked, denied, skipped=str(refused))
         newly, no_more = await _look_again(memory, finds, ports, now)
         linked, denied = linked + newly, denied + no_more
-    return await _told(ports, examined, linked, denied, dry_run=dry_run)
+    return await _told(ports.store, examined, linked, denied, dry_run=dry_run)
 
 
 async def _told(
-    ports: Ports, examined: int, linked: int, denied: int, *, skipped: str = "", dry_run: bool = False
+    store: Store, examined: int, linked: int, denied: int, *, skipped: str = "", dry_run: bool = False
 ) -> Enriched:
-    remaining = await ports.store.memories.count(UNENRICHED)
+    remaining = await store.memories.count(UNENRICHED)
     return Enriched(examined, linked, skipped, dry_run, denied, remaining)
 
 

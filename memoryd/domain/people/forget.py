@@ -13,12 +13,14 @@ from memoryd.domain.people.profiles import best_of, profile_of
 from memoryd.domain.pipeline import Decision, decide_and_commit
 from memoryd.domain.ports import Ports
 from memoryd.domain.retrieval.presentation import present
+from memoryd.domain.scopes import DeletedScopes
 from memoryd.domain.subjects import find_entity
 from memoryd.domain.tombstones import tombstones_for
 from memoryd.entities.directory import Directory
 from memoryd.entities.lookup import Naming, known_as
 from memoryd.errors import EntityNotFound, TrustTooLow
 from memoryd.index.analysis import analyse
+from memoryd.index.cache import ScopeIndexes
 from memoryd.knowledge.grammar.names import stands_in
 from memoryd.model import limits
 from memoryd.model.caller import Caller
@@ -28,6 +30,7 @@ from memoryd.model.learnt import Proposal
 from memoryd.model.memory import Memory, State
 from memoryd.model.reports import ForgottenPerson
 from memoryd.model.scope import Owner
+from memoryd.store.base import Store
 from memoryd.turns import in_turns
 
 __all__ = ["forget_person"]
@@ -63,7 +66,7 @@ async def forget_person(
     except EntityNotFound as unknown:
         return await _forget_said(name.strip(), unknown, caller, ports, now, dry_run=dry_run, erase=with_messages)
     owner, names = await _called(name, caller, ports)
-    said = await said_of(names, owner, ports)
+    said = await said_of(names, owner, ports.store)
     if with_messages and not dry_run:
         await erase_said(names, said, owner, caller, ports, now=now)
     receipt = preview if dry_run else await _forget(name, caller, ports, now=now, dry_run=False)
@@ -76,7 +79,7 @@ async def _forget_said(
     """Erase what was said of someone that no memory names; `unknown` where no one has said the name."""
     if len(name) < LEAST_NAME or not analyse(name):
         raise unknown
-    each = [(owner, await said_of([name], owner, ports)) for owner in caller.visibility.owners]
+    each = [(owner, await said_of([name], owner, ports.store)) for owner in caller.visibility.owners]
     each = [(owner, said) for owner, said in each if said.trusts]
     if not each:
         raise unknown
@@ -123,10 +126,10 @@ async def _forget(name: str, caller: Caller, ports: Ports, *, now: datetime, dry
         profile = _as_named(
             profile_of(found.owner, found.root, found.people, best_of(live)), found.naming, name.strip()
         )
-        digests = await digests_citing(found.about, ports, now)
+        digests = await digests_citing(found.about, ports.store, now)
         erased = [*found.about, *digests]
         ids = {memory.id for memory in erased}
-        in_words = await _with_name((profile.name, *profile.aliases), found.owner, ports)
+        in_words = await _with_name((profile.name, *profile.aliases), found.owner, ports.indexes)
         left = {memory.id: memory for memory in (*found.mentioning, *in_words) if memory.id not in ids}
         decided = any(row.trust.outranks(caller.trust) for row in found.rows)
         if decided or not all(map(caller.may_erase, found.about)):
@@ -152,14 +155,20 @@ async def _forget(name: str, caller: Caller, ports: Ports, *, now: datetime, dry
 
         if dry_run:
             return Decision(None, answer)
-        waiting = await _proposed((profile.name, *profile.aliases), found.owner, caller, ports)
+        waiting = await _proposed((profile.name, *profile.aliases), found.owner, caller, ports.store)
         return Decision(replace(await _erasure(found, caller, ports, now), decided=tuple(waiting)), answer)
 
     return await decide_and_commit(caller.visibility.owners, decide, ports, now=now, grant_id=caller.grant_id)
 
 
 async def _look_up(name: str, caller: Caller, ports: Ports) -> _Found:
-    owner, root, people = await find_entity(name, caller, ports, known_as)
+    try:
+        owner, root, people = await find_entity(name, caller, ports, known_as)
+    except EntityNotFound as unknown:
+        try:  # what is deleted still names them, and can be restored
+            owner, root, people = await find_entity(name, caller, ports, known_as, scopes=DeletedScopes(ports))
+        except EntityNotFound:
+            raise unknown from None
     members = people.members(root)
     found = await ports.naming(owner, members)
     naming = Naming(name.strip(), people, root, found)
@@ -190,10 +199,10 @@ async def _erasure(found: _Found, caller: Caller, ports: Ports, now: datetime) -
     )
 
 
-async def _proposed(names: Sequence[str], owner: Owner, caller: Caller, ports: Ports) -> list[Proposal]:
+async def _proposed(names: Sequence[str], owner: Owner, caller: Caller, store: Store) -> list[Proposal]:
     """Return what waits to be approved and names someone."""
     scope = {"user_id": owner.scope.user_id or "", "chat_id": owner.scope.chat_id or ""}
-    waiting = await ports.store.work.proposals(limit=limits.MAX_PROPOSALS, agent_id=owner.agent_id, **scope)
+    waiting = await store.work.proposals(limit=limits.MAX_PROPOSALS, agent_id=owner.agent_id, **scope)
     return [
         one
         async for one in in_turns(waiting)
@@ -201,9 +210,9 @@ async def _proposed(names: Sequence[str], owner: Owner, caller: Caller, ports: P
     ]
 
 
-async def _with_name(names: Sequence[str], owner: Owner, ports: Ports) -> list[Memory]:
+async def _with_name(names: Sequence[str], owner: Owner, indexes: ScopeIndexes) -> list[Memory]:
     """Return the memories with one of these names in their text, also where no entity was found."""
-    index = await ports.indexes.get(owner, partial=True)
+    index = await indexes.get(owner, partial=True)
     if index is None:
         return []
     likely = {

@@ -18,6 +18,7 @@ from memoryd.model.memory import Memory, ShownMemory
 from memoryd.model.query import Filter
 from memoryd.model.results import Page, Stats
 from memoryd.model.validation import check_count, check_id
+from memoryd.store.base import Store
 from memoryd.store.memories import Cursor, MemorySelector, Order, place_in_time
 from memoryd.turns import in_turns
 
@@ -67,7 +68,7 @@ def _bound_to(caller: Caller, wanted: Filter) -> bytes:
     return hashlib.blake2b(repr(asked).encode(), digest_size=16).digest()
 
 
-async def find(memory_id: str, caller: Caller, ports: Ports, *, deleted: bool = False, field: str = "id") -> Memory:
+async def find(memory_id: str, caller: Caller, store: Store, *, deleted: bool = False, field: str = "id") -> Memory:
     """Return the one memory that the caller sees under an id, named by a field, or a prefix of 8 characters or more."""
     prefix = check_id(memory_id, field).lower()
     if len(prefix) < limits.MIN_ID_PREFIX:
@@ -75,7 +76,7 @@ async def find(memory_id: str, caller: Caller, ports: Ports, *, deleted: bool = 
             f"{field} has {len(prefix)} characters; give at least {limits.MIN_ID_PREFIX} of its {limits.ID_LENGTH}",
             field=field,
         )
-    found = await ports.store.memories.find(caller.visibility, prefix, deleted=deleted)
+    found = await store.memories.find(caller.visibility, prefix, deleted=deleted)
     if not found:
         raise NotFound(f"there is no memory {prefix}", field=field)
     if len(found) > 1:
@@ -85,9 +86,9 @@ async def find(memory_id: str, caller: Caller, ports: Ports, *, deleted: bool = 
 
 async def get(memory_id: str, caller: Caller, ports: Ports, *, now: datetime) -> ShownMemory:
     """Return one memory; see GetMemory in the contract."""
-    return await present_one(await find(memory_id, caller, ports), caller, ports, now)
+    return await present_one(await find(memory_id, caller, ports.store), caller, ports, now)
 
 
-async def stats(caller: Caller, ports: Ports, *, now: datetime) -> Stats:
+async def stats(caller: Caller, store: Store, *, now: datetime) -> Stats:
     """Count what the caller sees."""
-    return await ports.store.memories.stats(caller.visibility, now)
+    return await store.memories.stats(caller.visibility, now)

@@ -21,7 +21,7 @@ MOST_RELATED = 1000  # memories of one history
 
 async def history(memory_id: str, caller: Caller, ports: Ports, *, now: datetime) -> History:
     """Return all that a memory replaced and that replaced it, oldest first; see GetMemoryHistory in the contract."""
-    start = await find(memory_id, caller, ports)
+    start = await find(memory_id, caller, ports.store)
     found: dict[str, Memory] = {start.id: start}
     missing: set[str] = set()
     pending = [start]

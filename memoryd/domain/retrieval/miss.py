@@ -31,7 +31,7 @@ async def why_not(
 
     Of several questions the one counts for which it scores best.
     """
-    memory = await browse.find(query.why_not, caller, scopes.ports, deleted=True, field="why_not")
+    memory = await browse.find(query.why_not, caller, scopes.ports.store, deleted=True, field="why_not")
     if memory.delete_time is not None and not any(index.memory(memory.id) for index in indexes):
         return Miss(memory.id, 0, 0.0, ("deleted",))
     refused = query.filter.refusals(memory, now)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Self
 
 from memoryd.domain.ports import Ports
+from memoryd.embedding.base import Embedder
 from memoryd.errors import Unavailable
 from memoryd.knowledge.grammar.sentences import asked_sentences
 from memoryd.model.caller import Caller
@@ -30,7 +31,7 @@ class Prompt:
         """Whether any of it is more than courtesy."""
         self.sentences = sentences or (text,)
         """What is asked, each by itself: a question between four other sentences is found as if it stood alone."""
-        self._task = asyncio.ensure_future(_embedded(self.sentences, caller, ports))
+        self._task = asyncio.ensure_future(_embedded(self.sentences, caller, ports.embedder))
 
     async def embedded(self) -> tuple[list[Embedded | None], float]:
         """Return its sentences as the model sees them, None where there is nothing in time, and the seconds for it."""
@@ -43,12 +44,14 @@ class Prompt:
         self._task.cancel()
 
 
-async def _embedded(sentences: Sequence[str], caller: Caller, ports: Ports) -> tuple[list[Embedded | None], float]:
+async def _embedded(
+    sentences: Sequence[str], caller: Caller, embedder: Embedder
+) -> tuple[list[Embedded | None], float]:
     """Return sentences as the model sees them, None where there is nothing in time, and the seconds that it took."""
     began = time.perf_counter()
     try:
         async with asyncio.timeout(EMBEDDING_PATIENCE_S):
-            embedded = await ports.embedder.queries(sentences, owner=caller, caller=caller.turn)
+            embedded = await embedder.queries(sentences, owner=caller, caller=caller.turn)
     except (Unavailable, TimeoutError):
         embedded = [None] * len(sentences)
     return embedded, time.perf_counter() - began

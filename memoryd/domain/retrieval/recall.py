@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from memoryd.domain.policy import Policy
 from memoryd.domain.ports import Ports
 from memoryd.domain.retrieval import browse
 from memoryd.domain.retrieval.answers_read import near_ids, read_answers
@@ -26,6 +27,7 @@ from memoryd.domain.retrieval.rerank import MOST_READ as MOST_RERANKED
 from memoryd.domain.retrieval.rerank import reranked
 from memoryd.domain.retrieval.search import Asked, Found, search_each
 from memoryd.domain.scopes import Scopes
+from memoryd.domain.shared import SharedState
 from memoryd.domain.shares import FIFTH, for_higher_trust
 from memoryd.domain.subjects import resolve_subjects
 from memoryd.entities.finders import find_entities
@@ -107,7 +109,9 @@ async def find(
     are any that answer it.
     """
     ports = scopes.ports
-    query = _by_policy(replace(query, filter=await resolve_subjects(query.filter, caller, scopes)), caller, ports, now)
+    query = _by_policy(
+        replace(query, filter=await resolve_subjects(query.filter, caller, scopes)), caller, ports.policy, now
+    )
     seen = query.filter.as_of or now
     indexes = [await scopes.index(owner) for owner in scopes.seen_by(caller)]
     embedded, embedding_s = await prompt.embedded()
@@ -119,7 +123,7 @@ async def find(
         missing.append(Leg.KEYWORD)
         found = await _from_store(query, caller, scopes, embedded, now)
         if query.why_not:
-            asked_for = await browse.find(query.why_not, caller, ports, deleted=True, field="why_not")
+            asked_for = await browse.find(query.why_not, caller, ports.store, deleted=True, field="why_not")
             miss = Miss(asked_for.id, 0, 0.0, ("not_compared",))
     else:
         ready += await _faded(query, caller, scopes)
@@ -128,7 +132,7 @@ async def find(
             question = read_question(
                 sentence, vectors, query.filter, seen, ready, entity_ids=names | query.filter.entity_ids
             )
-            asked.append(_asked(query, sentence, question, _telling(sentence, ports), kept))
+            asked.append(_asked(query, sentence, question, _telling(sentence, ports.shared), kept))
         async with _turn(caller, ready, ports):
             found = await _ordered(query, asked, ready, scopes, missing)
             if query.why_not:
@@ -152,9 +156,9 @@ def _missing_legs(embedded: Sequence[Embedded | None], indexes: Sequence[ScopeIn
     return missing
 
 
-def _telling(sentence: str, ports: Ports) -> list[str]:
+def _telling(sentence: str, shared: SharedState) -> list[str]:
     """Return the terms of a sentence that tell instances of one shape apart."""
-    with ports.shared.faults.spared("reading the query"):
+    with shared.faults.spared("reading the query"):
         return analyse_query(" ".join(telling_words(sentence)))
     return []
 
@@ -182,12 +186,12 @@ def _turn(caller: Caller, indexes: list[ScopeIndex], ports: Ports) -> contextlib
     return ports.shared.locks.hold([("large search", caller.turn)])
 
 
-def _by_policy(query: Query, caller: Caller, ports: Ports, now: datetime) -> Query:
+def _by_policy(query: Query, caller: Caller, policy: Policy, now: datetime) -> Query:
     """Return a query as it is searched; InvalidArgument where it asks for what is still to come."""
     as_of = query.filter.as_of
     if as_of is not None and as_of > now:
         raise InvalidArgument("as_of lies in the future", field="as_of")
-    if query.min_score is None and not ports.policy.of(caller.agent_id).floor:
+    if query.min_score is None and not policy.of(caller.agent_id).floor:
         return replace(query, min_score=0.0)
     return query
 

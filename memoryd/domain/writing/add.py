@@ -160,7 +160,7 @@ class _Statements(Write[list[AddResult]]):
         ports, visible = self.ports, self.caller.visibility
         outcomes = statements_of(earlier)
         ids = [one.memory_id for one in outcomes if one.memory_id]
-        found = {memory_id: await memory_now(ports, visible, memory_id) for memory_id in ids}
+        found = {memory_id: await memory_now(ports.store, visible, memory_id) for memory_id in ids}
         return [await self._result(one, outcomes[n + 1 :], found.get) for n, one in enumerate(outcomes)]
 
     async def _result(
@@ -223,7 +223,7 @@ class _Correct(_Statements):
         return (self._memory_id, self._content)
 
     async def prepare(self) -> None:
-        old = await find(self._memory_id, self.caller, self.ports)
+        old = await find(self._memory_id, self.caller, self.ports.store)
         check_changeable(old, self.caller, self.now)
         draft = _correction(old, self._content, self.caller)
         if draft.content == old.content:
@@ -233,7 +233,7 @@ class _Correct(_Statements):
         self._owners = [old.owner]
 
     async def _consider(self, n: int, session: WriteSession) -> StatementOutcome:
-        old = await find(self._old.id if self._old else "", self.caller, self.ports)  # as it is under the lock
+        old = await find(self._old.id if self._old else "", self.caller, self.ports.store)  # as it is under the lock
         check_changeable(old, self.caller, self.now)
         return await session.consider(self.drafts[n], old.owner, self.caller, self._embedded[n], corrects=old)
 

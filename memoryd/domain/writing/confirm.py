@@ -22,10 +22,10 @@ __all__ = ["confirm"]
 
 async def confirm(memory_id: str, caller: Caller, ports: Ports, *, now: datetime, protect: bool = True) -> Confirmed:
     """Say that a memory is true; see ConfirmMemory in the contract."""
-    found = await find(memory_id, caller, ports)
+    found = await find(memory_id, caller, ports.store)
 
     async def decide() -> Decision[Confirmed]:
-        memory = await find(found.id, caller, ports)  # as it is under the lock
+        memory = await find(found.id, caller, ports.store)  # as it is under the lock
         check_changeable(memory, caller, now)
         rivals = [
             entry
@@ -38,7 +38,7 @@ async def confirm(memory_id: str, caller: Caller, ports: Ports, *, now: datetime
         confirmed = _confirmed(memory, ids, now, protect=protect)
         why = Judgement("confirmed", "the other one was confirmed", memory.id)
         gone = [Entry(retired(r.memory, memory.id, why, now, trust=caller.trust), r.terms) for r in rivals]
-        others = [e for e in await released([r.memory for r in rivals], ports) if e.memory.id != memory.id]
+        others = [e for e in await released([r.memory for r in rivals], ports.store) if e.memory.id != memory.id]
         entry = await ports.entry_of(memory)
         mine = Entry(confirmed, entry.terms if entry else "")
 

@@ -26,7 +26,7 @@ from memoryd.model.validation import fold
 __all__ = ["KnownStatements", "is_same_subject"]
 
 Vector = NDArray[np.float32]
-NEAREST = 20  # neighbours by similarity, next to those of the same attribute (requirements §5)
+NEAREST = 20  # neighbours by similarity, besides those of the same attribute (requirements §5)
 LEAST_SIMILARITY = 0.4  # below it nothing was found that two statements had in common but their subject
 
 

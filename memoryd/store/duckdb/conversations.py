@@ -234,19 +234,27 @@ class DuckDBConversations:
         said = "lower(content || ' ' || details || ' ' || metadata)"
         condition = " OR ".join(f"contains({said}, ?)" for _ in words)
         condition += f" OR regexp_matches({said}, '{OTHERWISE_WRITTEN}')"
-        found = await self._conversation_rows(  # sizes are read before texts, as in `messages`
-            f"SELECT number, text_bytes FROM messages WHERE {where} AND number > ? AND ({condition})"
-            f" ORDER BY number LIMIT {int(limit)}",
-            [*params, after, *words],
-            lambda row: (int(row[0]), int(row[1])),
-        )
-        fitting = max(1, how_many_fit((size for _, size in found), MAX_PAGE_BYTES))
-        return await self._conversation_rows(
-            f"SELECT number, {', '.join(MESSAGE_COLUMNS)} FROM messages WHERE {where}"
-            " AND number IN (SELECT unnest(?::BIGINT[])) ORDER BY number",
-            [*params, [number for number, _ in found[:fitting]]],
-            lambda row: (int(row[0]), message_of(row[1:])),
-        )
+        found: list[tuple[int, Message]] = []
+        while not found:  # what is erased between the two reads is not there, and is not the end
+            sizes = await self._conversation_rows(
+                f"SELECT number, text_bytes FROM messages WHERE {where} AND number > ? AND ({condition})"
+                f" ORDER BY number LIMIT {int(limit)}",
+                [*params, after, *words],
+                lambda row: (int(row[0]), int(row[1])),
+            )
+            if not sizes:
+                break
+            after = sizes[-1][0]
+            while sizes:  # texts in parts, as in `messages`: the longest have a gigabyte
+                fitting = max(1, how_many_fit((size for _, size in sizes), MAX_PAGE_BYTES))
+                numbers, sizes = [number for number, _ in sizes[:fitting]], sizes[fitting:]
+                found += await self._conversation_rows(
+                    f"SELECT number, {', '.join(MESSAGE_COLUMNS)} FROM messages WHERE {where}"
+                    " AND number IN (SELECT unnest(?::BIGINT[])) ORDER BY number",
+                    [*params, numbers],
+                    lambda row: (int(row[0]), message_of(row[1:])),
+                )
+        return found
 
     async def working_memory(self, owner: Owner) -> WorkingMemory:
         columns = ", ".join(WORKING_COLUMNS)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 import duckdb
@@ -25,6 +25,12 @@ THREADS = 4
 MOST_OF_A_GRANT = 2  # of the threads
 
 
+def _on(loop: asyncio.AbstractEventLoop, end: Callable[[], None]) -> None:
+    """Call back on a loop, unless that has ended."""
+    with contextlib.suppress(RuntimeError):
+        loop.call_soon_threadsafe(end)
+
+
 class _Turns:
     """Lets each grant have so many threads at a time, so that one that reads much leaves some to the others."""
 
@@ -33,23 +39,32 @@ class _Turns:
         self._held: dict[str, tuple[asyncio.Semaphore, int]] = {}
         """By grant: its turns, and how many hold or await one."""
 
-    @asynccontextmanager
-    async def of(self, grant_id: str) -> AsyncIterator[None]:
-        """Wait for a turn of a grant; the host, and what the daemon does by itself, never wait."""
-        if not grant_id:
-            yield
-            return
+    async def take(self, grant_id: str) -> Callable[[], None]:
+        """
+        Wait for a turn of a grant, and return what ends it.
+
+        It ends when its thread is free; where its caller hangs up, that is later.
+        """
         turns, count = self._held.get(grant_id) or (asyncio.Semaphore(self._most), 0)
         self._held[grant_id] = turns, count + 1
         try:
-            async with turns:
-                yield
-        finally:
-            _, count = self._held[grant_id]
-            if count > 1:
-                self._held[grant_id] = turns, count - 1
-            else:
-                del self._held[grant_id]
+            await turns.acquire()
+        except asyncio.CancelledError:
+            self._leave(grant_id)
+            raise
+
+        def end() -> None:
+            turns.release()
+            self._leave(grant_id)
+
+        return end
+
+    def _leave(self, grant_id: str) -> None:
+        turns, count = self._held[grant_id]
+        if count > 1:
+            self._held[grant_id] = turns, count - 1
+        else:
+            del self._held[grant_id]
 
 
 class Readers:
@@ -85,11 +100,18 @@ class Readers:
 
     async def read(self, function: Callable[..., T], *args: Any) -> T:
         """Run a function in a thread that reads; Unavailable or StoreDamaged in words of the contract."""
+        loop, call = asyncio.get_running_loop(), current_call()
         if self.closed:
             raise Unavailable("the daemon is shutting down")
-        loop, call = asyncio.get_running_loop(), current_call()
-        async with self._turns.of(call.grant_id if call is not None else ""):
+        if call is None or not call.grant_id:  # the host, and what the daemon does by itself, never wait
             return await loop.run_in_executor(self._pool, self.read_here, lambda: function(*args))
+        end = await self._turns.take(call.grant_id)
+        if self.closed:
+            end()
+            raise Unavailable("the daemon is shutting down")
+        reading = self._pool.submit(self.read_here, lambda: function(*args))
+        reading.add_done_callback(lambda _: _on(loop, end))
+        return await asyncio.wrap_future(reading)
 
     def read_here(self, function: Callable[[], T]) -> T:
         """Run a function that reads in this thread; errors as of `read`."""

@@ -1,14 +1,53 @@
-"""How much free space a commit needs: what takes back goes on longest."""
+"""The free space of the disk, and how much of it a commit needs: what takes back goes on longest."""
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
+from pathlib import Path
 
+from memoryd.errors import Unavailable
 from memoryd.model.change import ChangeSet
+from memoryd.store.duckdb.opening import beside
+from memoryd.store.duckdb.reserve import RESERVE, Reserve
 
-__all__ = ["LEAST_FREE_BYTES", "needed_bytes"]
+__all__ = ["LEAST_FREE_BYTES", "FreeSpace", "needed_bytes"]
 
 LEAST_FREE_BYTES = 1 << 20  # without it nothing is written, not even a delete
+
+
+class FreeSpace:
+    """The space of the disk that a database lies on."""
+
+    def __init__(self, path: Path, min_free_bytes: int) -> None:
+        """Below min_free_bytes nothing is added; a delete may use what is kept back for it next to the database."""
+        self._path, self._min_free = path, min_free_bytes
+        self._reserve = Reserve(beside(path, RESERVE), min_free_bytes)
+
+    @property
+    def bytes(self) -> int:
+        """How much is free; OSError where the file system does not answer."""
+        return shutil.disk_usage(self._path.parent).free
+
+    def has_room(self, size: int = 0) -> bool:
+        """Whether so much can be taken, and what must stay free is free."""
+        return self.bytes >= self._min_free + size
+
+    def keep_reserve(self) -> None:
+        """Keep space back for deletes, where there is enough."""
+        self._reserve.take(self.bytes)
+
+    def check(self, commits: Sequence[Sequence[ChangeSet]]) -> None:
+        """Raise Unavailable where commits do not fit; what is kept back is given up for those that take back."""
+        free, needed = self.bytes, needed_bytes(commits, self._min_free)
+        if free < needed <= LEAST_FREE_BYTES:
+            self._reserve.release()
+            free = self.bytes
+        if free < needed:
+            raise Unavailable(
+                f"the disk has {free >> 20} MiB free and memoryd keeps {needed >> 20} MiB (store.min_free_bytes);"
+                " nothing was written; free some space"
+            )
 
 
 def needed_bytes(commits: Sequence[Sequence[ChangeSet]], min_free_bytes: int) -> int:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import queue
-import shutil
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,8 +27,7 @@ from memoryd.store.duckdb import rows
 from memoryd.store.duckdb.changes import add_recalls, write
 from memoryd.store.duckdb.damage import damage_of
 from memoryd.store.duckdb.opening import Opened, beside
-from memoryd.store.duckdb.reserve import RESERVE, Reserve
-from memoryd.store.duckdb.space import LEAST_FREE_BYTES, needed_bytes
+from memoryd.store.duckdb.space import FreeSpace
 from memoryd.store.duckdb.usage import UsageChanges, UsageCounts, counted_on, totals
 from memoryd.store.duckdb.vectors import VectorColumns
 from memoryd.store.recent import Heads, RecentChanges
@@ -67,8 +65,8 @@ class Writer:
         self._opened = opened
         self._con = opened.connection
         self._seq = opened.commit_seq
-        self._reserve = Reserve(beside(opened.path, RESERVE), min_free_bytes)
-        self._reserve.take(self._free_bytes())
+        self._space = FreeSpace(opened.path, min_free_bytes)
+        self._space.keep_reserve()
         self.damage = ""
         """What is damaged of the file, as far as anybody has seen; empty: nothing."""
         self.ended_by_damage = False
@@ -83,7 +81,6 @@ class Writer:
         self.recent_episodes = RecentChanges(Head(opened.commit_seq))  # the same of messages
         self.vectors = VectorColumns(opened.connection)
         self.message_vectors = VectorColumns(opened.connection, "message_vectors")
-        self._min_free = min_free_bytes
         self._on_fatal = on_fatal
         self._journal = journal
         self._fatal = ""
@@ -192,7 +189,7 @@ class Writer:
             except queue.Empty:
                 self._fold(least_bytes=IDLE_WAL_BYTES)
                 with contextlib.suppress(OSError):  # a file system that does not answer; a write will tell
-                    self._reserve.take(self._free_bytes())
+                    self._space.keep_reserve()
                 dirty = False
                 continue
             jobs: list[_Job] = []
@@ -298,30 +295,15 @@ class Writer:
         self.damage = self.damage or damage
         return damage
 
-    def _free_bytes(self) -> int:
-        return shutil.disk_usage(self._opened.path.parent).free
-
     def note_recalls(self, con: duckdb.DuckDBPyConnection, recalls: Mapping[str, Recalled]) -> None:
         """Add to the counts of recalls, unless the disk is nearly full: a search must not fill it."""
-        if self._free_bytes() >= self._min_free:
+        if self._space.has_room():
             add_recalls(con, recalls)
-
-    def _check_space(self, commits: Sequence[Sequence[ChangeSet]]) -> None:
-        free = self._free_bytes()
-        needed = needed_bytes(commits, self._min_free)
-        if free < needed <= LEAST_FREE_BYTES:
-            self._reserve.release()
-            free = self._free_bytes()
-        if free < needed:
-            raise Unavailable(
-                f"the disk has {free >> 20} MiB free and memoryd keeps {needed >> 20} MiB (store.min_free_bytes);"
-                " nothing was written; free some space"
-            )
 
     def _transact(self, work: Sequence[tuple[Sequence[ChangeSet], CallContext | None]]) -> UsageChanges:
         """Write change sets in one transaction, and return what they change of the usage of grants."""
         changes = [change for together, _ in work for change in together]
-        self._check_space([together for together, _ in work])
+        self._space.check([together for together, _ in work])
         con = self._con
         seq = self._seq + len(changes)
         for change in changes:
@@ -366,7 +348,7 @@ class Writer:
             size = beside(self._opened.path, ".wal").stat().st_size
         except FileNotFoundError:
             return
-        if self._fatal or size < least_bytes or self._free_bytes() < self._min_free + size:
+        if self._fatal or size < least_bytes or not self._space.has_room(size):
             return
         try:
             self._con.execute("CHECKPOINT")
