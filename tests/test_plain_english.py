@@ -35,6 +35,7 @@ EXCEPTIONS = {
     ("memoryd/index/analysis.py", "whom"): "a list of words that searches leave out",
     ("memoryd/index/sequences.py", "nobody"): "the name of a constant",
     ("memoryd/knowledge/comparison/attribute_rules.py", "nobody"): "the reason that stored judgements give",
+    ("memoryd/domain/writing/revival.py", "beside"): "the reason that stored judgements give",
 }
 
 

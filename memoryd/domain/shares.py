@@ -20,10 +20,15 @@ def for_higher_trust(size: int, share: int = HALF) -> int:
 class Room:
     """Places, characters or tokens: half is for higher trust, as far as that needs it."""
 
-    def __init__(self, size: int, needed: int) -> None:
-        """Begin with all of it; `needed` is how much higher trust could take."""
+    def __init__(self, size: int, needed: int, *, kept: int | None = None) -> None:
+        """Begin with all of it; `needed` is how much higher trust could take, `kept` at the most (unset: half)."""
         self.left = size
-        self._left_for_lower = size - min(needed, for_higher_trust(size))
+        self._left_for_lower = size - min(needed, size // HALF if kept is None else kept)
+
+    @classmethod
+    def of_places(cls, most: int, needed: int) -> Room:
+        """Return so many places; of an odd number one more is for higher trust."""
+        return cls(most, needed, kept=for_higher_trust(most))
 
     def left_for(self, *, is_lower: bool) -> int:
         """Return how much there is for something of lower trust, or of higher."""
@@ -42,7 +47,7 @@ def first_places(found: Sequence[T], most: int, is_lower: Callable[[T], bool], *
     `keeps_free`: they take half of the places at the most, also where no one else needs the rest.
     """
     each = [(one, is_lower(one)) for one in found]
-    room = Room(most, most if keeps_free else sum(not lower for _, lower in each))
+    room = Room.of_places(most, most if keeps_free else sum(not lower for _, lower in each))
     kept: list[T] = []
     for one, lower in each:
         if room.left_for(is_lower=lower) > 0:

@@ -256,7 +256,7 @@ def _any_fitting(one: _Sized, left: int) -> tuple[list[Line], int]:
     lines: list[Line] = []
     others = [(line, size) for line, size in one.lines if not line.item.trust.is_sandbox]
     room = Room(left, sum(size for _, size in others))
-    places = Room(one.most, sum(not line.beside for line, _ in others))
+    places = Room.of_places(one.most, sum(not line.beside for line, _ in others))
     taken: set[tuple[str, str]] = set()
     for line, size in one.lines:
         is_lower = line.item.trust.is_sandbox

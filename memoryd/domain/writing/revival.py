@@ -17,7 +17,7 @@ from memoryd.model.validation import text_digest
 
 __all__ = ["come_back", "not_replaced"]
 
-_RESTORED = Judgement("restored", "it was restored next to what had replaced it; confirm one of them")
+_RESTORED = Judgement("restored", "it was restored beside what had replaced it; confirm one of them")
 
 
 def not_replaced(memory: Memory) -> Memory:
