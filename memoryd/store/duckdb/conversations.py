@@ -42,7 +42,7 @@ T = TypeVar("T")
 NO_END = 2**62
 WINDOW, WIDER = 4, 16  # of a page: how many times its size is looked at, and how much more where that has too few
 FEW_PLACES = 32  # of messages in several threads
-FEW_MESSAGES = 2  # of a page: as many are read without looking at their sizes first
+FEW_MESSAGES = 2  # of a page: as many are read whatever their size
 OTHERWISE_WRITTEN = r"\\u|[\x{ff01}-\x{ff5e}\x{300}-\x{36f}]"
 """Letters as their numbers in JSON, in full width, or with marks of their own: `contains` finds no word in these."""
 
@@ -72,7 +72,11 @@ class DuckDBConversations:
         self._readers, self._writer = readers, writer
 
     async def _conversation_rows(self, sql: str, params: Sequence[Any], make: Callable[[Sequence[Any]], T]) -> list[T]:
-        return await self._readers.read(lambda: [make(row) for row in self._readers.rows(sql, params)])
+        return await self._readers.read(self._rows, sql, params, make)
+
+    def _rows(self, sql: str, params: Sequence[Any], make: Callable[[Sequence[Any]], T]) -> list[T]:
+        """Return what is made of each row, in a thread that reads."""
+        return [make(row) for row in self._readers.rows(sql, params)]
 
     async def thread(self, owner: Owner, thread_id: str) -> Thread | None:
         found = await self._conversation_rows(
@@ -139,22 +143,20 @@ class DuckDBConversations:
         )
 
     async def messages(self, selector: MessageSelector) -> list[Message]:
-        limit, most_bytes = selector.limit, selector.most_bytes
-        if most_bytes and limit > FEW_MESSAGES:  # sizes are read before texts: the longest have a gigabyte
-            sizes = await self._selected("text_bytes", selector, limit, lambda row: int(row[0]))
-            limit = min(limit, max(2, 1 + how_many_fit(reversed(sizes), most_bytes)))
-            most_bytes = 0
-        found = await self._selected(", ".join(MESSAGE_COLUMNS), selector, limit, message_of)
-        if most_bytes:
-            fitting = how_many_fit((one.text_bytes for one in reversed(found)), most_bytes)
-            found = found[-max(2, 1 + fitting) :]
-        return found
+        return await self._readers.read(self._messages, selector)
+
+    def _messages(self, selector: MessageSelector) -> list[Message]:
+        limit = selector.limit
+        if selector.most_bytes and limit > FEW_MESSAGES:  # sizes are read before texts: the longest have a gigabyte
+            sizes = self._selected("text_bytes", selector, limit, lambda row: int(row[0]))
+            limit = min(limit, max(FEW_MESSAGES, 1 + how_many_fit(reversed(sizes), selector.most_bytes)))
+        return self._selected(", ".join(MESSAGE_COLUMNS), selector, limit, message_of)
 
     async def heads(self, selector: MessageSelector) -> list[MessageHead]:
         columns = f"{', '.join(OWNER)}, thread_id, seq, id, text_bytes"
-        return await self._selected(columns, selector, selector.limit, _head_of)
+        return await self._readers.read(self._selected, columns, selector, selector.limit, _head_of)
 
-    async def _selected(
+    def _selected(
         self,
         columns: str,
         selector: MessageSelector,
@@ -164,7 +166,7 @@ class DuckDBConversations:
         """Return some columns of the messages that a selector takes, in the order of thread and seq."""
         owner, sql = selector.owner, f"SELECT {columns} FROM messages"
         if selector.places is not None:
-            return [] if owner is None else await self._at(columns, owner, selector.places, make)
+            return [] if owner is None else self._at(columns, owner, selector.places, make)
         if selector.ids is not None and not selector.ids:
             return []
         where, params = ("true", []) if owner is None else _of_thread(owner, selector.thread_id)
@@ -174,16 +176,16 @@ class DuckDBConversations:
             where += " AND json_extract_string(details, '$.session_id') = ?"
             params = [*params, selector.session_id]
         if selector.is_from_end and limit:
-            found = await self._last(f"{sql} WHERE {where}", params, limit, selector.before, selector.after, make)
+            found = self._last(f"{sql} WHERE {where}", params, limit, selector.before, selector.after, make)
             return found[::-1]
         most = f" LIMIT {int(limit)}" if limit else ""
-        return await self._conversation_rows(
+        return self._rows(
             f"{sql} WHERE {where} AND seq > ? AND seq < ? ORDER BY thread_id, seq{most}",
             [*params, selector.after, selector.before or NO_END],
             make,
         )
 
-    async def _last(
+    def _last(
         self,
         sql: str,
         params: Sequence[Any],
@@ -197,12 +199,12 @@ class DuckDBConversations:
         width = WINDOW * limit
         while True:  # by windows, which zone maps find: without one, all that is before would be sorted
             low = max(after, before - width) if before else after
-            found = await self._conversation_rows(sql, [*params, low, before or NO_END], make)
+            found = self._rows(sql, [*params, low, before or NO_END], make)
             if len(found) >= limit or low <= after:
                 return found
             width *= WIDER
 
-    async def _at(
+    def _at(
         self,
         columns: str,
         owner: Owner,
@@ -220,7 +222,7 @@ class DuckDBConversations:
         if len(wanted) > FEW_PLACES:  # of fewer, those of the same thread or number that come along cost less
             pairs = " AND (thread, seq) IN (SELECT unnest(?::BIGINT[]), unnest(?::BIGINT[]))"
             more = [threads, seqs]
-        found = await self._conversation_rows(
+        found = self._rows(
             f"SELECT thread_id, seq, {columns} FROM messages WHERE {where}"
             f" AND thread IN (SELECT unnest(?::BIGINT[])) AND seq IN (SELECT unnest(?::BIGINT[])){pairs}"
             " ORDER BY thread_id, seq",
