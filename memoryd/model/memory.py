@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any
 
@@ -239,8 +240,12 @@ class Memory(ShortRepr):
 
     def shown(self, now: datetime, **more: Any) -> ShownMemory:
         """Return it as an answer shows it: with the state that it has now, and more fields of ShownMemory."""
-        held = {item.name: getattr(self, item.name) for item in fields(self)}
+        held = dict(zip(_NAMES, _values_of(self), strict=True))
         return ShownMemory(**{**held, "state": self.state_at(now), **more})
+
+
+_NAMES = tuple(item.name for item in fields(Memory))
+_values_of = attrgetter(*_NAMES)
 
 
 @dataclass(frozen=True, slots=True, repr=False, kw_only=True)
