@@ -22,7 +22,7 @@ import structlog
 from memoryd.daemon.config import Config
 from memoryd.daemon.schedule import due_jobs, expressions_of, first_seen, misdated, next_time
 from memoryd.domain.background import BackgroundWorker, message_of
-from memoryd.domain.clock import CLOCK_SEEN
+from memoryd.domain.clock import CLOCK_SEEN, holds
 from memoryd.domain.ports import Ports
 from memoryd.errors import Conflict, Contended, InvalidArgument, MemorydError, RunNotFound, Unavailable
 from memoryd.model.call_context import CallContext, in_call
@@ -79,7 +79,7 @@ async def look_at_clock(ports: Ports, now: datetime, noted: datetime | None = No
 async def lease(name: str, holder: str, store: Store, now: datetime, *, ran: datetime | None) -> bool:
     """Take a job that ran last at a time (None: never); False if someone else runs it, or has run it since."""
     held = (await store.work.leases()).get(name)
-    if held is not None and now < held.until <= now + 2 * LEASE:  # later ones come from a clock that was wrong
+    if holds(None if held is None else held.until, now, 2 * LEASE):
         return False
     taken = Lease(name, holder, now + LEASE)
     try:

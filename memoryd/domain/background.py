@@ -33,8 +33,8 @@ class BackgroundWorker:
 
     step: Callable[[], Awaitable[object]]
     """Returns True where more is to be done at once."""
-    pause_s: float
-    """Between two steps."""
+    pause_s: float | None
+    """Between two steps; None: until `wake`."""
     tell: Callable[[str], None]
     """Is told of each fault."""
     describe: Callable[[Exception], str] = class_of
@@ -43,6 +43,8 @@ class BackgroundWorker:
     longest_fault_pause_s: float = 0.0
     wake: asyncio.Event | None = None
     """Ends a pause early, but none after a fault."""
+    resume: asyncio.Event | None = None
+    """Ends a pause after a fault early; it is cleared then."""
     ends_with: tuple[type[Exception], ...] = ()
     """What ends the work."""
 
@@ -59,7 +61,7 @@ class BackgroundWorker:
                 return
             except Exception as error:  # noqa: BLE001  it may be over at the next try
                 self.tell(self.describe(error))
-                await asyncio.sleep(fault_pause_s or self.pause_s)
+                await self._recover(fault_pause_s or self.pause_s or 0.0)
                 fault_pause_s = min(self.longest_fault_pause_s, 2 * fault_pause_s)
                 continue
             if goes_on is True:
@@ -67,9 +69,17 @@ class BackgroundWorker:
             else:
                 await self._rest()
 
+    async def _recover(self, pause_s: float) -> None:
+        if self.resume is None:
+            await asyncio.sleep(pause_s)
+            return
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self.resume.wait(), pause_s)
+        self.resume.clear()
+
     async def _rest(self) -> None:
         if self.wake is None:
-            await asyncio.sleep(self.pause_s)
+            await asyncio.sleep(self.pause_s or 0.0)
             return
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self.wake.wait(), self.pause_s)

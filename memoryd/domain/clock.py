@@ -14,13 +14,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
-__all__ = ["AHEAD", "CLOCK_SEEN", "ClockWatch"]
+__all__ = ["AHEAD", "CLOCK_SEEN", "ClockWatch", "holds"]
 
 CLOCK_SEEN = "clock seen"  # the mark of the last time that was believed
 STOPPED = timedelta(days=7)  # so long may memoryd have been stopped without a doubt
 LEAP = timedelta(hours=1)  # so far may the clock be set while it runs
 STEADY = timedelta(days=1)
 AHEAD = timedelta(days=1)  # a stored time so far ahead of the clock shows that a clock was wrong
+
+
+def holds(until: datetime | None, now: datetime, longest: timedelta) -> bool:
+    """Whether something lasts until a time that is to come; what ends later than `longest` comes from a wrong clock."""
+    return until is not None and now < until <= now + longest
 
 
 class ClockWatch:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Protocol
 
 from memoryd.domain.background import BackgroundWorker
+from memoryd.domain.clock import AHEAD, holds
 from memoryd.domain.ports import Ports
 from memoryd.errors import MemorydError
 from memoryd.learning.backoff import backoff_s
@@ -280,9 +281,8 @@ class Learner:
         return dict(counts)
 
     def _is_waiting(self) -> bool:
-        """Whether the extractor can read nothing now; a time too far ahead comes from a clock that was wrong."""
-        until, now = self._not_before, self._clock()
-        return until is not None and now < until <= now + timedelta(days=1)
+        """Whether the extractor can read nothing now."""
+        return holds(self._not_before, self._clock(), AHEAD)
 
     def _wait(self, error: NotNow) -> None:
         """Leave the extractor alone for as long as it says."""

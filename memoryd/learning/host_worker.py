@@ -14,6 +14,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from memoryd.domain.clock import holds
 from memoryd.domain.idempotency import IdempotentRequest, memory_now, statements_of
 from memoryd.domain.pipeline import Decision, Write, answering, carry_out, decide_and_commit
 from memoryd.domain.ports import Ports
@@ -103,9 +104,8 @@ def _in_turns_of_owners(found: Sequence[Session]) -> list[Session]:
 
 
 def _is_leased(session: Session, worker: str, now: datetime) -> bool:
-    """Whether someone else works on a session; a lease that ends too far ahead comes from a clock that was wrong."""
-    until = session.lease_time
-    return until is not None and now < until <= now + 2 * LEASE and session.lease_by != worker
+    """Whether someone else works on a session."""
+    return holds(session.lease_time, now, 2 * LEASE) and session.lease_by != worker
 
 
 async def _leased(key: SessionKey, worker: str, ports: Ports, now: datetime) -> Session:

@@ -8,11 +8,10 @@ come a memory is found by its words; its old vector is compared with nothing.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 
-from memoryd.domain.background import message_of
+from memoryd.domain.background import BackgroundWorker, message_of
 from memoryd.domain.pipeline import Decision, decide_and_commit, no_answer
 from memoryd.domain.ports import Ports
 from memoryd.errors import TextRefused
@@ -44,7 +43,7 @@ class Reembedder:
         self._wanted = asyncio.Event()
         self._resumed = asyncio.Event()
         self._pending = 0  # as it was last counted
-        self._running = False
+        self._running = self._is_begun = False
         self._done = self._failed = self._writing = 0
         self._fault = self._after = ""
 
@@ -76,42 +75,43 @@ class Reembedder:
             self._wanted.set()
 
     async def serve(self) -> None:
-        """Make the passes that are asked for, until it is cancelled."""
-        while True:
-            await self._wanted.wait()
-            self._running = True
+        """Make the passes that are asked for, until it is cancelled; what goes wrong may be the store or the model."""
+        worker = BackgroundWorker(
+            step=self._step,
+            pause_s=None,
+            wake=self._wanted,
+            resume=self._resumed,
+            tell=self._pause,
+            describe=message_of,
+            fault_pause_s=FIRST_PAUSE_S,
+            longest_fault_pause_s=LONGEST_PAUSE_S,
+        )
+        try:
+            await worker.serve(begins_with_pause=True)
+        finally:
+            self._running = False
+
+    async def _step(self) -> bool:
+        """Begin a pass, or go on with it; return whether there is more to do."""
+        if not self._running:
+            self._running, self._is_begun = True, False
             self._wanted.clear()
             self._done = self._failed = 0
-            self._fault = ""
-            try:
-                await self._pass()
-                self._tell("reembedded", self._told())
-            finally:
-                self._running = False
+            self._fault = self._after = ""
+        if not self._is_begun:
+            self._pending = await self.pending()
+            self._tell("reembedding", self._told(self._pending))
+            self._is_begun = True
+        goes_on = await self._page()
+        self._fault = ""
+        if not goes_on:
+            self._tell("reembedded", self._told())
+            self._running = False
+        return goes_on
 
-    async def _pass(self) -> None:
-        """Go through all memories; whatever goes wrong is told and waited for, as it may be the store or the model."""
-        self._after = ""
-        pause_s = FIRST_PAUSE_S
-        begun = False
-        while True:
-            try:
-                if not begun:
-                    self._pending = await self.pending()
-                    self._tell("reembedding", self._told(self._pending))
-                    begun = True
-                if not await self._page():
-                    self._fault = ""
-                    return
-            except Exception as error:  # noqa: BLE001  also a fault of our own may be over at the next try
-                self._fault = message_of(error)
-                self._tell("reembedding_paused", self._told(max(0, self._pending - self._done - self._failed)))
-                with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._resumed.wait(), pause_s)
-                self._resumed.clear()
-                pause_s = min(LONGEST_PAUSE_S, 2 * pause_s)
-            else:
-                self._fault, pause_s = "", FIRST_PAUSE_S
+    def _pause(self, fault: str) -> None:
+        self._fault = fault
+        self._tell("reembedding_paused", self._told(max(0, self._pending - self._done - self._failed)))
 
     async def _page(self) -> bool:
         """
