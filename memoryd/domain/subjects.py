@@ -26,6 +26,7 @@ __all__ = [
     "find_entity",
     "known_people",
     "people_of",
+    "place_of",
     "resolve_subjects",
     "resolve_subjects_exactly",
 ]
@@ -156,9 +157,14 @@ async def known_people(caller: Caller, scopes: Scopes) -> list[tuple[Owner, str,
     for owner in caller.visibility.owners:
         people = await people_of(owner, caller, scopes)
         found += [
-            (-count, fold(people.name(root)), root, owner, people)
+            (place_of(root, people), owner, root, people)
             async for root in in_turns(people.roots)
-            if people.type(root) is EntityType.PERSON and ((count := len(people.live(root))) or people.row(root))
+            if people.type(root) is EntityType.PERSON and (people.live(root) or people.row(root))
         ]
-    found.sort(key=lambda one: one[:3])
-    return [(owner, root, people) for *_, root, owner, people in found]
+    found.sort(key=lambda one: one[0])
+    return [(owner, root, people) for _, owner, root, people in found]
+
+
+def place_of(root: str, people: Directory) -> tuple[int, str, str]:
+    """Return by what people are ordered: those named most often first, then by name."""
+    return -len(people.live(root)), fold(people.name(root)), root

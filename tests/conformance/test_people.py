@@ -286,3 +286,18 @@ async def test_organizations_addresses_and_places_are_entities_too_and_no_people
         ("https://acme.example/x", EntityType.URL),
     ):
         assert kind is (await memory.entity(name)).entity.type
+
+
+async def test_people_who_come_and_go_between_pages_hide_and_repeat_no_others(memory):
+    listed = ["Anna", "Bruno", "Clara", "Dario", "Elena", "Fabio"]
+    for name in listed:
+        await memory.add(f"{name} plays chess", subjects=[name])
+    first = await memory.people(page_size=2)
+    assert listed[:2] == [person.name for person in first.people]
+    await memory.forget_person("Anna")
+    await memory.add("Bianca plays chess", subjects=["Bianca"])  # sorted onto the first page
+    seen, token = [], first.next_page_token
+    while token:
+        page = await memory.people(page_size=2, page_token=token)
+        seen, token = seen + [person.name for person in page.people], page.next_page_token
+    assert listed[2:] == seen

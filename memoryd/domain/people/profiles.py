@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from memoryd.domain.ports import Ports
 from memoryd.domain.retrieval.answers import within_bytes
-from memoryd.domain.retrieval.page_token import number_after, read_number
+from memoryd.domain.retrieval.page_token import page_token_after, read_page_token
 from memoryd.domain.retrieval.presentation import present
 from memoryd.domain.scopes import Scopes
-from memoryd.domain.subjects import EVERY_KIND, find_entity, known_people
+from memoryd.domain.subjects import EVERY_KIND, find_entity, known_people, place_of
 from memoryd.entities.directory import Directory
 from memoryd.entities.lookup import meant_by
 from memoryd.index.columns import Facts
@@ -24,8 +24,9 @@ from memoryd.model.memory import Memory
 from memoryd.model.query import Filter
 from memoryd.model.reports import EntityMemories, PeoplePage
 from memoryd.model.scope import Owner
-from memoryd.model.times import from_us
+from memoryd.model.times import from_us, to_us
 from memoryd.model.validation import check_count
+from memoryd.store.memories import Cursor
 from memoryd.turns import in_turns, let_others
 
 __all__ = ["best_of", "get_entity", "list_people", "profile_now", "profile_of"]
@@ -38,14 +39,25 @@ async def list_people(caller: Caller, ports: Ports, *, page_size: int, page_toke
     """Return the people that memories name, those named most often first; see ListPeople in the contract."""
     size = check_count(page_size, "page_size", default=limits.DEFAULT_PAGE_SIZE, limit=limits.MAX_PAGE_SIZE)
     bound = repr(("people", caller.agent_id, caller.user_id, caller.chat_id)).encode()
-    start = read_number(page_token, ports.secret, bound) if page_token else 0
     ordered = await known_people(caller, Scopes(ports))
-    profiles = [
-        await profile_now(owner, root, people, ports, now)
-        async for owner, root, people in in_turns(ordered[start : start + size])
-    ]
-    more = start + size < len(ordered)
-    return PeoplePage(tuple(profiles), number_after(start + size, ports.secret, bound) if more else "")
+    if page_token:  # past the last one of the page before, and not past so many: others may have gone or come
+        count, name, root = _read_place(read_page_token(page_token, ports.secret, bound))
+        ordered = [one for one in ordered if place_of(one[1], one[2]) > (count, name, root)]
+    page = ordered[:size]
+    profiles = [await profile_now(owner, root, people, ports, now) async for owner, root, people in in_turns(page)]
+    token = page_token_after(_place(place_of(*page[-1][1:])), ports.secret, bound) if len(ordered) > size else ""
+    return PeoplePage(tuple(profiles), token)
+
+
+def _place(place: tuple[int, str, str]) -> Cursor:
+    """Return where a page of people ended as the cursor of a token."""
+    count, name, root = place
+    return Cursor(from_us(-count), f"{root} {name}")
+
+
+def _read_place(cursor: Cursor) -> tuple[int, str, str]:
+    root, _, name = cursor.id.partition(" ")
+    return -to_us(cursor.create_time), name, root
 
 
 async def get_entity(name: str, caller: Caller, ports: Ports, *, limit: int, now: datetime) -> EntityMemories:
