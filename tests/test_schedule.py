@@ -18,6 +18,7 @@ from memoryd.domain.forgetting.collect import collect
 from memoryd.errors import Contended
 from memoryd.model.change import ChangeSet
 from memoryd.model.work import Lease
+from memoryd.store.duckdb.space import FreeSpace
 from tests.builders import NOW, entry, located, open_duckdb, ports_over, ram_store
 from tests.shared_store import StoreView
 from tests.support import PATIENCE_S, Daemon, until
@@ -112,12 +113,12 @@ def lease_of(name, until):
     return ChangeSet(leases=(Lease(name, "another", until),), leases_before={name: None})
 
 
-async def test_a_job_runs_without_a_lease_where_the_disk_has_no_room_for_one(folder):
+async def test_a_job_runs_without_a_lease_where_the_disk_has_no_room_for_one(folder, monkeypatch):
     async with ports_over(open_duckdb(folder, min_free_bytes=64 << 20)) as ports:
         gone = entry("long gone", delete_time=NOW - timedelta(days=40), purge_time=NOW - timedelta(days=10))
         await ports.store.commits.write(ChangeSet(inserts=(gone,)))
-        writer, reserve = ports.store._writer, folder / "memory.duckdb.reserve"
-        writer._free_bytes = lambda: 0 if reserve.exists() else 4 << 20
+        reserve = folder / "memory.duckdb.reserve"
+        monkeypatch.setattr(FreeSpace, "bytes", property(lambda _: 0 if reserve.exists() else 4 << 20))
         assert await jobs.lease("gc", "run", ports.store, NOW, ran=None)
         assert {} == await ports.store.work.leases()
         assert 1 == (await collect(ports, now=NOW)).deleted_count
@@ -127,18 +128,17 @@ async def test_a_job_runs_without_a_lease_where_the_disk_has_no_room_for_one(fol
 async def test_a_lease_that_could_not_be_taken_is_taken_once_there_is_room(folder, clock, monkeypatch):
     monkeypatch.setattr(jobs, "RENEW_S", 0.01)
     async with ports_over(open_duckdb(folder, min_free_bytes=64 << 20)) as ports:
-        writer = ports.store._writer
-        free = writer._free_bytes
+        room = {"bytes": 4 << 20}
+        monkeypatch.setattr(FreeSpace, "bytes", property(lambda _: room["bytes"]))
 
         async def work(progress):
-            writer._free_bytes = free
+            room["bytes"] = 1 << 40
             for _ in range(200):
                 await asyncio.sleep(0.01)
                 if "gc" in await ports.store.work.leases():
                     return {"held": 1}
             raise AssertionError("nobody holds the lease")
 
-        writer._free_bytes = lambda: 4 << 20
         runner = jobs.Jobs(ports, Config(), {"gc": jobs.Job("gc", "", work)}, clock)
         done = await runner.run("gc", trigger="call")
         assert {"held": 1} == done.counts
