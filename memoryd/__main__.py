@@ -8,6 +8,8 @@ import sys
 # One BLAS thread: parallelism comes from requests. Set before numpy is loaded.
 for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
+# gRPC writes lines of its own on standard error, in a log that machines read; errors say the same.
+os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 
 
 def main() -> int:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import getpass
 import json
 import os
 import re
+import socket
 import subprocess
 import sys
+import threading
 
 import pytest
 from memory_cli.parser import make_parser
@@ -317,3 +320,23 @@ def test_errors_of_the_host_s_commands_are_json_where_json_is_asked_for(daemon, 
 def test_messages_that_are_added_as_a_statement_are_pointed_to_append(daemon, user):
     with daemon.client(user) as client, pytest.raises(InvalidArgument, match=r"append\(thread_id, messages\)"):
         client.add([{"role": "user", "content": "hi"}])
+
+
+def test_an_error_over_tls_is_json_alone_where_json_is_asked_for():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(8)
+
+        def answer():
+            with contextlib.suppress(OSError):
+                while True:
+                    connection, _ = listener.accept()
+                    connection.recv(100)
+                    connection.sendall(b"HTTP/1.1 400 this speaks no TLS\r\n\r\n")
+                    connection.close()
+
+        threading.Thread(target=answer, daemon=True).start()
+        endpoint = f"127.0.0.1:{listener.getsockname()[1]}"
+        command = [str(BIN / "memory"), "whoami", "--json", "--endpoint", endpoint]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (6, "UNAVAILABLE") == (done.returncode, json.loads(done.stderr)["error"]["code"])

@@ -230,6 +230,7 @@ def run() -> None:
     Everything is written and every connection closed by then; the rest takes a sixth of the command's time.
     """
     code = 1
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # else its own lines come before an answer in JSON
     try:
         code = main()
     except SystemExit as asked:  # argparse: --help, or words that it does not know
