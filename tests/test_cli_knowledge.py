@@ -7,7 +7,7 @@ import subprocess
 
 from memory_cli.output import leg_lines
 from memory_cli.parser import ENTITY_TYPES
-from memory_client import Leg, LegScore
+from memory_client import Leg, LegScore, MemoryClient, MessageDraft
 
 from memoryd.model.entity import GIVEN_TYPES
 from tests.support import BIN
@@ -180,3 +180,10 @@ def test_a_leg_that_moves_nothing_says_so():
     read, found = leg_lines([LegScore(Leg.VECTOR, 2, 0.5, 0.52), LegScore(Leg.READER, 1, 0.731, 0.0)])
     assert read.endswith("0.500 × 0.52, rank 2")
     assert found.endswith("0.731, moves no place, rank 1")
+
+
+def test_the_way_to_erase_what_was_only_said_is_named_as_it_is_typed(memory, daemon, user):
+    with MemoryClient(daemon.endpoint, user_id=user) as client:
+        client.append("t", MessageDraft(content="Torvald called again"))
+    code, _, said = memory("forget", "Torvald", "--yes")
+    assert (3, True) == (code, "1 messages name it: --with-messages erases them" in said)

@@ -61,6 +61,8 @@ def as_typed(error: Any) -> str:
         return message.replace("shared needs a chat_id", "--shared needs a chat (--chat, or MEMORY_CHAT_ID)", 1)
     if field == "expires_days":
         return re.sub(r"^expires_days is ([\d.e+]+)", r"--expires is \1 days", message)
+    if field == "name":
+        return message.replace(": with_messages erases them", ": --with-messages erases them", 1)
     if field == "filter.event_time_to":
         message = message.replace(" event_time_from", " --since", 1)
     option = _OPTIONS.get(field)
