@@ -19,7 +19,6 @@ __all__ = ["add_identity_commands"]
 
 _HELP = argparse.RawDescriptionHelpFormatter
 
-_VIA = "only through: shared, tcp, or the id of the grant's own socket"
 
 Connect = Callable[[argparse.Namespace], MemoryClient]
 Command = Callable[[argparse.Namespace], int]

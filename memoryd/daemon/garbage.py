@@ -27,7 +27,7 @@ LOOK_S = 2.0  # at how busy it is
 QUIET_SHARE = 0.03  # of one core; who uses less serves no one
 FULL_EVERY_S = 60.0  # at the most
 WORTH_S = 2.0  # of work since the last full pass, or there is little to collect
-MOST_PASSES = 4
+MOST_PASSES = 4  # over everything, one after the other
 GROWN_BYTES = 256 << 20  # since the last full pass, and another one comes however busy it is
 
 

@@ -15,7 +15,7 @@ from memoryd.model.query import Filter
 from memoryd.model.scope import Owner, Visibility
 from memoryd.store.memories import MemorySelector
 
-__all__ = ["EpisodeScopes", "Scopes"]
+__all__ = ["DeletedScopes", "EpisodeScopes", "Scopes"]
 
 
 class Scopes:

@@ -26,7 +26,7 @@ __all__ = [
     "find_entity",
     "known_people",
     "people_of",
-    "place_of",
+    "person_place",
     "resolve_subjects",
     "resolve_subjects_exactly",
 ]
@@ -157,7 +157,7 @@ async def known_people(caller: Caller, scopes: Scopes) -> list[tuple[Owner, str,
     for owner in caller.visibility.owners:
         people = await people_of(owner, caller, scopes)
         found += [
-            (place_of(root, people), owner, root, people)
+            (person_place(root, people), owner, root, people)
             async for root in in_turns(people.roots)
             if people.type(root) is EntityType.PERSON and (people.live(root) or people.row(root))
         ]
@@ -165,6 +165,6 @@ async def known_people(caller: Caller, scopes: Scopes) -> list[tuple[Owner, str,
     return [(owner, root, people) for _, owner, root, people in found]
 
 
-def place_of(root: str, people: Directory) -> tuple[int, str, str]:
+def person_place(root: str, people: Directory) -> tuple[int, str, str]:
     """Return by what people are ordered: those named most often first, then by name."""
     return -len(people.live(root)), fold(people.name(root)), root

@@ -9,7 +9,7 @@ from memoryd.domain.links import released, without_contested
 from memoryd.domain.pipeline import Decision, decide_and_commit
 from memoryd.domain.ports import Ports
 from memoryd.domain.retrieval.browse import find
-from memoryd.domain.retrieval.presentation import present, present_one
+from memoryd.domain.retrieval.presentation import present
 from memoryd.domain.writing.add import check_changeable
 from memoryd.domain.writing.judge import retired
 from memoryd.domain.writing.known import KnownStatements
@@ -134,4 +134,5 @@ async def resolve_conflict(
 async def _shown(
     kept: Memory, other: Memory, caller: Caller, ports: Ports, now: datetime
 ) -> tuple[ShownMemory, ShownMemory]:
-    return await present_one(kept, caller, ports, now), await present_one(other, caller, ports, now)
+    first, second = await present([kept, other], caller, ports, now)
+    return first, second

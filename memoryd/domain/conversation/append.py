@@ -171,8 +171,8 @@ class _Append(Write[Appended]):
             named = MessageSelector(owner=self._owner, thread_id=thread.id, ids=given)
             taken = {head.id for head in await store.conversations.heads(named)}
             for n, (draft, _, _) in enumerate(self._said):
-                with in_part(f"messages[{n}]"):
-                    if draft.id in taken:
+                if draft.id in taken:
+                    with in_part(f"messages[{n}]"):
                         raise Conflict(f"the thread has a message {draft.id!r} already; leave it out", field="id")
         session, sessions = await session_for(
             thread, current, self._session_id, self.caller.trust, self.ports, self.now

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
@@ -13,7 +14,7 @@ from memoryd.domain.retrieval.answers import within_bytes
 from memoryd.domain.retrieval.page_token import page_token_after, read_page_token
 from memoryd.domain.retrieval.presentation import present
 from memoryd.domain.scopes import Scopes
-from memoryd.domain.subjects import EVERY_KIND, find_entity, known_people, place_of
+from memoryd.domain.subjects import EVERY_KIND, find_entity, known_people, person_place
 from memoryd.entities.directory import Directory
 from memoryd.entities.lookup import meant_by
 from memoryd.index.columns import Facts
@@ -41,15 +42,15 @@ async def list_people(caller: Caller, ports: Ports, *, page_size: int, page_toke
     bound = repr(("people", caller.agent_id, caller.user_id, caller.chat_id)).encode()
     ordered = await known_people(caller, Scopes(ports))
     if page_token:  # past the last one of the page before, and not past so many: others may have gone or come
-        count, name, root = _read_place(read_page_token(page_token, ports.secret, bound))
-        ordered = [one for one in ordered if place_of(one[1], one[2]) > (count, name, root)]
+        last = _read_place(read_page_token(page_token, ports.secret, bound))
+        ordered = ordered[bisect_right(ordered, last, key=lambda person: person_place(*person[1:])) :]
     page = ordered[:size]
     profiles = [await profile_now(owner, root, people, ports, now) async for owner, root, people in in_turns(page)]
-    token = page_token_after(_place(place_of(*page[-1][1:])), ports.secret, bound) if len(ordered) > size else ""
+    token = page_token_after(_cursor(person_place(*page[-1][1:])), ports.secret, bound) if len(ordered) > size else ""
     return PeoplePage(tuple(profiles), token)
 
 
-def _place(place: tuple[int, str, str]) -> Cursor:
+def _cursor(place: tuple[int, str, str]) -> Cursor:
     """Return where a page of people ended as the cursor of a token."""
     count, name, root = place
     return Cursor(from_us(-count), f"{root} {name}")

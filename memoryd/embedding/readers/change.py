@@ -42,9 +42,9 @@ def _tuned(directory: Path | None) -> Read[Pair, float]:
 
     def read(pairs: Sequence[Pair]) -> list[float]:
         known = are_known(tuned.tokenizer, [text for pair in pairs for text in pair])
-        chances = tuned.read(pair_ids(tuned.tokenizer, pairs))
-        both = zip(known[::2], known[1::2], strict=True)  # of letters alone it would guess
-        return [(chance or 0.0) if all(of_pair) else 0.0 for chance, of_pair in zip(chances, both, strict=True)]
+        both = map(all, zip(known[::2], known[1::2], strict=True))  # of letters alone it would guess
+        ids = [row if is_read else None for row, is_read in zip(pair_ids(tuned.tokenizer, pairs), both, strict=True)]
+        return [chance or 0.0 for chance in tuned.read(ids)]
 
     return read
 

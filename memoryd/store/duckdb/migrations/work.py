@@ -52,7 +52,7 @@ def marks(con: duckdb.DuckDBPyConnection) -> None:
     """
     Keep apart what the tables `jobs` and `cursors` held together: marks, leases, and counters with their day.
 
-    Of a lease that was taken before no one knows the holder: it ends when it would have ended.
+    No one knows the holder of a lease that was taken before: it ends when it would have ended.
     """
     con.execute("CREATE TABLE marks (name VARCHAR PRIMARY KEY, time TIMESTAMP NOT NULL)")
     con.execute("CREATE TABLE leases (name VARCHAR PRIMARY KEY, holder VARCHAR NOT NULL, until TIMESTAMP NOT NULL)")
