@@ -181,7 +181,7 @@ def config_file(env: Mapping[str, str]) -> Path | None:
             path = (_xdg(env, "XDG_CONFIG_HOME") or _home(env) / ".config") / "memoryd" / "memoryd.toml"
         except NoHomeError:
             path = SYSTEM_CONFIG
-    return next((found for found in (path, SYSTEM_CONFIG) if found.is_file()), None)
+    return next((config for config in (path, SYSTEM_CONFIG) if config.is_file()), None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from memory_client import (
 )
 
 from memoryd.daemon.config import Config
-from memoryd.domain.forgetting.said import said_of
+from memoryd.domain.forgetting.occurrences import occurrences_of
 from memoryd.model.scope import Owner, Scope
 from tests.builders import Local, open_duckdb, ports_over, ram_store
 from tests.support import BIN, PATIENCE_S
@@ -289,7 +289,7 @@ async def test_messages_that_go_while_those_with_a_name_are_read_hide_no_others(
             return found
 
         monkeypatch.setattr(talk, "_conversation_rows", rows)
-        found = await said_of(["Bob"], Owner("default", Scope("alice")), store)
+        found = await occurrences_of(["Bob"], Owner("default", Scope("alice")), store)
         assert gone
         assert {"second", "third"} == {message.thread_id for message in found.messages}
         assert 18 == len(found.messages)

@@ -147,7 +147,7 @@ def list_owners(agent_id: str, limit: int) -> Call[OwnerSizes]:
     names = [item.name for item in fields(OwnerSize)]
 
     def parse(answer: Any) -> OwnerSizes:
-        owners = tuple(OwnerSize(*(getattr(one, name) for name in names)) for one in answer.owners)
+        owners = tuple(OwnerSize(*(getattr(owner, name) for name in names)) for owner in answer.owners)
         return OwnerSizes(owners, answer.owner_count)
 
     request = build(lambda: pb.ListOwnersRequest(agent_id=agent_id, limit=limit))

@@ -292,8 +292,8 @@ def messages_of(given: MessageDraft | Sequence[MessageDraft]) -> list[MessageDra
     if isinstance(given, str) or not isinstance(given, Sequence):
         raise InvalidArgument("messages must be MessageDraft values, one or a list of them", field="messages")
     drafts: list[MessageDraft] = []
-    for one in given:  # of say([…]) the list is one argument
-        drafts += one if isinstance(one, list) else [one]
+    for message in given:  # of say([…]) the list is one argument
+        drafts += message if isinstance(message, list) else [message]
     return drafts
 
 

@@ -68,8 +68,8 @@ class TokenSource:
         """Return what to send along; Unauthenticated if the file cannot be read."""
         if self._path:
             try:
-                found = os.stat(self._path)  # noqa: PTH116  once a call, so without the cost of a Path
-                seen = (found.st_mtime_ns, found.st_ino, found.st_size)
+                stat = os.stat(self._path)  # noqa: PTH116  once a call, so without the cost of a Path
+                seen = (stat.st_mtime_ns, stat.st_ino, stat.st_size)
                 if seen != self._seen:
                     token = Path(self._path).read_text(encoding="ascii").strip()
                     if not token:

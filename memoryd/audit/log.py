@@ -154,12 +154,12 @@ class AuditLog:
         """Append the lines of what has repeated and whose time is over by now (None: all). The lock is held."""
         most = limits.MAX_AUDITED_IDS
         over = [
-            self._line(one.last, one.outcome, one.reason, ids[n : n + most], most, **counts)
+            self._line(repeated.last, repeated.outcome, repeated.reason, ids[n : n + most], most, **counts)
             for kinds in (self._refusals, self._reads)
-            for one in kinds.ended(now)
-            for ids in (list(one.ids),)
+            for repeated in kinds.ended(now)
+            for ids in (list(repeated.ids),)
             for n in range(0, max(1, len(ids)), most)
-            for counts in ({"repeated": one.count, "id_count": one.id_count} if n == 0 else {"repeated": 0},)
+            for counts in ({"repeated": repeated.count, "id_count": repeated.id_count} if n == 0 else {"repeated": 0},)
         ]
         if not self._append(over):  # what cannot be written now is told with the next
             for kinds in (self._refusals, self._reads):
@@ -189,8 +189,8 @@ class AuditLog:
             **({"id_count": len(ids)} if len(ids) > most else {}),
             **more,
         }
-        told = {name: value for name, value in record.items() if value}
-        return json.dumps(told, ensure_ascii=False).encode() + b"\n"
+        fields = {name: value for name, value in record.items() if value}
+        return json.dumps(fields, ensure_ascii=False).encode() + b"\n"
 
     def _append(self, lines: Sequence[bytes]) -> str:
         """Append, and return what went wrong, in words; empty if nothing did. The lock is held."""

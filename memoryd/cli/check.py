@@ -57,10 +57,10 @@ class _Faults:
         self.said: list[str] = []
         self.exit_code = 0
 
-    def add(self, said: str, exit_code: int = EXIT_REFUSED) -> None:
+    def add(self, problem: str, exit_code: int = EXIT_REFUSED) -> None:
         """Note a fault; what starting again does not mend weighs more than what may pass."""
-        if said not in self.said:
-            self.said.append(said)
+        if problem not in self.said:
+            self.said.append(problem)
         self.exit_code = max(self.exit_code, exit_code)
 
     @contextlib.contextmanager
@@ -69,8 +69,8 @@ class _Faults:
         try:
             yield
         except ConfigError as error:
-            for said in error.faults:
-                self.add(said)
+            for fault in error.faults:
+                self.add(fault)
         except StartupError as error:
             self.add(str(error), error.exit_code)
         except (OSError, ZoneInfoNotFoundError) as error:
@@ -80,8 +80,8 @@ class _Faults:
 def _check(args: argparse.Namespace) -> int:
     faults = _Faults()
     config, wrong = read_config(config_path(args), os.environ)
-    for said in wrong:
-        faults.add(said)
+    for problem in wrong:
+        faults.add(problem)
     places = places_of(args, config)
     tell = _nothing if args.json or args.quiet else print
     for line in _key_lines(config):
@@ -94,18 +94,18 @@ def _check(args: argparse.Namespace) -> int:
     _doors(config, places, faults)
     _files(config, places, faults)
     warning = open_to_others(places.database.parent)
-    for name, said in seen.items():
-        if said:
-            tell(f"{name:<9} {said}")
+    for name, problem in seen.items():
+        if problem:
+            tell(f"{name:<9} {problem}")
     if args.json:
-        found = {"config": _keys(config), "database": str(places.database), "socket": str(places.socket)}
-        print(as_json({**found, "warnings": [warning] if warning else [], "faults": faults.said}))
+        report = {"config": _keys(config), "database": str(places.database), "socket": str(places.socket)}
+        print(as_json({**report, "warnings": [warning] if warning else [], "faults": faults.said}))
     if warning and not args.json:
         print(f"memoryd: warning: {warning}", file=sys.stderr)
     sys.stdout.flush()
     if not args.json:
-        for said in faults.said:
-            print(f"memoryd: {one_line(with_places(said, args))}", file=sys.stderr)
+        for problem in faults.said:
+            print(f"memoryd: {one_line(with_places(problem, args))}", file=sys.stderr)
     return faults.exit_code
 
 

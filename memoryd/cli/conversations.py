@@ -97,18 +97,18 @@ def _sessions(client: Client, args: argparse.Namespace) -> int:
             states=[SessionState(state) for state in args.state],
             page_size=min(args.limit + 1, PAGE),
         )
-        found = list(islice(every, args.limit + 1))
-    shown, more = found[: args.limit], len(found) > args.limit
+        threads = list(islice(every, args.limit + 1))
+    shown, more = threads[: args.limit], len(threads) > args.limit
     if args.json:
         print(list_json("sessions", shown, more=more))
         return 0
     if shown and sys.stdout.isatty():
         print(f"{'begun':<16} {'until':<5} {'state':<7} {'why':<5} said thread session")
-    for one in shown:
-        end = "-" if one.end_time is None else _shortly(one.end_time, one.start_time)
+    for thread in shown:
+        end = "-" if thread.end_time is None else _shortly(thread.end_time, thread.start_time)
         print(
-            f"{moment(one.start_time)} {end:<5} {one.state.value:<7} {one.end_reason or '-':<5}"
-            f" {one.message_count:>4} {one_line(one.thread_id)} {one_line(one.id)}"
+            f"{moment(thread.start_time)} {end:<5} {thread.state.value:<7} {thread.end_reason or '-':<5}"
+            f" {thread.message_count:>4} {one_line(thread.thread_id)} {one_line(thread.id)}"
         )
     if not shown:
         print("no sessions", file=sys.stderr)
@@ -125,22 +125,22 @@ def _shortly(time: datetime, other: datetime) -> str:
 
 def _users(client: Client, args: argparse.Namespace) -> int:
     with client(args) as host:
-        found = host.list_owners(agent_id=args.agent, limit=min(args.limit, PAGE))
-    more = found.owner_count > len(found.owners)
+        page = host.list_owners(agent_id=args.agent, limit=min(args.limit, PAGE))
+    more = page.owner_count > len(page.owners)
     if args.json:
-        print(as_json({"owners": found.owners, "owner_count": found.owner_count, "more": more}))
+        print(as_json({"owners": page.owners, "owner_count": page.owner_count, "more": more}))
         return 0
-    if found.owners and sys.stdout.isatty():
+    if page.owners and sys.stdout.isatty():
         print(f"{'memories':>8} {'messages':>8} {'text':>11}  whose")
-    for one in found.owners:
-        who = f"user {one_line(one.user_id)}" if one.user_id else f"chat {one_line(one.chat_id)}"
-        agent = "" if one.agent_id == "default" else f", agent {one_line(one.agent_id)}"
-        print(f"{one.memory_count:>8} {one.message_count:>8} {size(one.content_bytes):>11}  {who}{agent}")
-    if not found.owners:
+    for owner in page.owners:
+        who = f"user {one_line(owner.user_id)}" if owner.user_id else f"chat {one_line(owner.chat_id)}"
+        agent = "" if owner.agent_id == "default" else f", agent {one_line(owner.agent_id)}"
+        print(f"{owner.memory_count:>8} {owner.message_count:>8} {size(owner.content_bytes):>11}  {who}{agent}")
+    if not page.owners:
         print("nothing is stored of anybody", file=sys.stderr)
     if more:
         way = f"the same with --limit {2 * args.limit}" if args.limit < PAGE else "--agent names those of one agent"
-        print(f"… {found.owner_count} in all: {way}", file=sys.stderr)
+        print(f"… {page.owner_count} in all: {way}", file=sys.stderr)
     return 0
 
 
@@ -164,9 +164,9 @@ def _erase(client: Client, args: argparse.Namespace) -> int:
 
 
 def _tell(user: str, erased: list[Any]) -> None:
-    for one in erased:
-        verb = "would erase" if one.dry_run else "erased"
-        print(f"agent {one_line(one.agent_id)}: {verb} {erased_counts(one)} of {one_line(user)}")
+    for receipt in erased:
+        verb = "would erase" if receipt.dry_run else "erased"
+        print(f"agent {one_line(receipt.agent_id)}: {verb} {erased_counts(receipt)} of {one_line(user)}")
     if not erased:
         print(f"nothing is stored of {one_line(user)}", file=sys.stderr)
     elif erased[0].backups:

@@ -22,21 +22,21 @@ PAGE = 1000
 
 def show_grants(client: MemoryClient, args: argparse.Namespace, *, listeners_only: bool) -> int:
     """List grants."""
-    found: list[GrantStatus] = []
+    grants: list[GrantStatus] = []
     token = ""
     while True:
         page = client.grants(page_token=token, include_ended=args.all, listeners_only=listeners_only)
-        found += page.grants
+        grants += page.grants
         token = page.next_page_token
         if not token:
             break
     if args.json:
-        print(list_json("grants", found))
+        print(list_json("grants", grants))
         return 0
-    known = shortest_ids(status.grant.id for status in found)
-    for status in found:
+    known = shortest_ids(status.grant.id for status in grants)
+    for status in grants:
         print(grant_line(status, known[status.grant.id]))
-    if not found:
+    if not grants:
         print("none" if args.all else "none; --all shows those that have ended", file=sys.stderr)
     return 0
 
@@ -87,24 +87,24 @@ def revoke_each(client: MemoryClient, names: Sequence[str], args: argparse.Names
 
 def grant_memories(client: MemoryClient, args: argparse.Namespace) -> int:
     """List what came through a grant."""
-    found: list[Any] = []
+    keys: list[Any] = []
     token = ""
     while True:
-        size = PAGE if args.all else min(PAGE, args.limit - len(found))
+        size = PAGE if args.all else min(PAGE, args.limit - len(keys))
         page = client.grant_memories(args.id, page_size=size, page_token=token, include_deleted=args.deleted)
-        found += page.memories
+        keys += page.memories
         token = page.next_page_token
-        if not token or (not args.all and len(found) >= args.limit):
+        if not token or (not args.all and len(keys) >= args.limit):
             break
     if args.json:
-        print(list_json("memories", found, more=bool(token)))
+        print(list_json("memories", keys, more=bool(token)))
         return 0
-    known = shortest_ids(memory.id for memory in found)
-    for memory in found:
+    known = shortest_ids(memory.id for memory in keys)
+    for memory in keys:
         scope = memory.scope
         whose = f"chat {scope.chat_id}" if scope.chat_id else f"user {scope.user_id}"
         print(f"{memory_line(memory, known[memory.id])}  ({one_line(whose)})")
-    if not found:
+    if not keys:
         print("nothing came through it, or nothing is left of it", file=sys.stderr)
     if token:
         print(f"… more: --limit {2 * args.limit}, or --all", file=sys.stderr)

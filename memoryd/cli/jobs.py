@@ -79,24 +79,26 @@ def add_job_commands(commands: Any, common: argparse.ArgumentParser, client: Cli
 
 def _list(client: Client, args: argparse.Namespace) -> int:
     with client(args) as memory:
-        found, parked = memory.jobs(), memory.parked_threads(page_size=1000)
+        jobs, parked = memory.jobs(), memory.parked_threads(page_size=1000)
     if args.json:
-        print(as_json({"jobs": found, "parked_threads": parked}))
+        print(as_json({"jobs": jobs, "parked_threads": parked}))
         return 0
-    width = max((len(job.name) for job in found), default=3)
+    width = max((len(job.name) for job in jobs), default=3)
     print(f"{'job':<{width}} {'last run':<36} next")
-    for job in found:
+    for job in jobs:
         last = "-" if job.last_run is None else f"{moment(job.last_run.start_time)} {_how(job.last_run)}"
         following = "-" if job.next_time is None else moment(job.next_time)
         print(f"{job.name:<{width}} {last:<36} {following}")
         counts = ((job.waiting_count, "waiting"), (job.parked_count, "parked"))
         if any(count for count, _ in counts):
             print(f"{'':<{width}} {', '.join(f'{count} {what}' for count, what in counts if count)}")
-    for one in parked:
-        where = f"user {one.user_id}" if one.user_id else f"chat {one.chat_id}"
-        when = "" if one.fail_time is None else f", last {moment(one.fail_time)}"
-        named = f"thread {one_line(one.thread_id)} of {one_line(where)}"
-        print(f"parked: {named}: failed {one.attempts} {'time' if one.attempts == 1 else 'times'}{when}: {one.error}")
+    for work in parked:
+        where = f"user {work.user_id}" if work.user_id else f"chat {work.chat_id}"
+        when = "" if work.fail_time is None else f", last {moment(work.fail_time)}"
+        named = f"thread {one_line(work.thread_id)} of {one_line(where)}"
+        print(
+            f"parked: {named}: failed {work.attempts} {'time' if work.attempts == 1 else 'times'}{when}: {work.error}"
+        )
     if parked:
         print("when the cause is gone: memoryd jobs retry", file=sys.stderr)
     return 0
@@ -105,8 +107,8 @@ def _list(client: Client, args: argparse.Namespace) -> int:
 def _how(run: Run) -> str:
     if run.state is RunState.RUNNING:
         return "running" + (f" {run.done_count}/{run.total_count}" if run.total_count else "")
-    told = run.state.value + (" (dry run)" if run.dry_run else "")
-    return told if run.end_time is None else f"{told} in {(run.end_time - run.start_time).total_seconds():.1f} s"
+    state = run.state.value + (" (dry run)" if run.dry_run else "")
+    return state if run.end_time is None else f"{state} in {(run.end_time - run.start_time).total_seconds():.1f} s"
 
 
 def _came_of(run: Run) -> str:
@@ -114,8 +116,8 @@ def _came_of(run: Run) -> str:
     counted = ", ".join(f"{name} {count}" for name, count in sorted(run.counts.items()) if count)
     if run.state is RunState.DONE:
         return counted or "nothing to do"
-    told = f"{run.done_count} of {run.total_count} done" if run.total_count else "what it has done stays done"
-    return f"{told}, {counted}" if counted else told
+    text = f"{run.done_count} of {run.total_count} done" if run.total_count else "what it has done stays done"
+    return f"{text}, {counted}" if counted else text
 
 
 def _tell(run: Run) -> None:
@@ -127,13 +129,13 @@ def _show(client: Client, args: argparse.Namespace) -> int:
     with client(args) as memory:
         names = [job.name for job in memory.jobs()]
         is_job = args.what in names
-        found = memory.job_runs(job=args.what, page_size=args.limit) if is_job else [memory.job_run(args.what)]
+        runs = memory.job_runs(job=args.what, page_size=args.limit) if is_job else [memory.job_run(args.what)]
     if args.json:
-        print(list_json("runs", found) if is_job else as_json(found[0]))
+        print(list_json("runs", runs) if is_job else as_json(runs[0]))
         return 0
-    for run in found:
+    for run in runs:
         _tell(run)
-    if not found:
+    if not runs:
         print(f"{args.what} has not run yet", file=sys.stderr)
     return 0
 
@@ -159,8 +161,8 @@ def _draw(run: Run) -> None:
     if not sys.stderr.isatty():
         return
     share = run.done_count / run.total_count if run.total_count else 0.0
-    told = f"{run.done_count}/{run.total_count}" if run.total_count else "…"
-    print(f"\r\033[K{run.job} [{'#' * round(BAR * share):<{BAR}}] {told}", end="", file=sys.stderr, flush=True)
+    text = f"{run.done_count}/{run.total_count}" if run.total_count else "…"
+    print(f"\r\033[K{run.job} [{'#' * round(BAR * share):<{BAR}}] {text}", end="", file=sys.stderr, flush=True)
 
 
 def _retry(client: Client, args: argparse.Namespace) -> int:
@@ -169,19 +171,19 @@ def _retry(client: Client, args: argparse.Namespace) -> int:
     if args.json:
         print(as_json({"retried_count": count}))
     else:
-        told = "1 thread is tried again" if count == 1 else f"{count} threads are tried again"
-        print(told if count else "no thread is parked")
+        text = "1 thread is tried again" if count == 1 else f"{count} threads are tried again"
+        print(text if count else "no thread is parked")
     return 0
 
 
 def _cancel(client: Client, args: argparse.Namespace) -> int:
     with client(args) as memory:
         running = {job.name: job.last_run for job in memory.jobs() if job.last_run is not None}
-        held = running.get(args.run_id)
-        if held is not None and held.state is not RunState.RUNNING:
-            print(f"{args.run_id} does not run; its last run: {_how(held)}", file=sys.stderr)
+        current = running.get(args.run_id)
+        if current is not None and current.state is not RunState.RUNNING:
+            print(f"{args.run_id} does not run; its last run: {_how(current)}", file=sys.stderr)
             return 1
-        run = memory.cancel_job_run(args.run_id if held is None else held.id)
+        run = memory.cancel_job_run(args.run_id if current is None else current.id)
     if args.json:
         print(as_json(run))
     else:

@@ -133,11 +133,11 @@ def _client(args: argparse.Namespace) -> Any:
     config = load_config(config_path(args), os.environ)
     named = args.socket or config.daemon.socket
     candidates = [Path(named)] if named else list(paths.socket_candidates(os.environ))
-    found = paths.find_socket(candidates)
+    path = paths.find_socket(candidates)
     timeout_s = LONG_WORK_S if args.command in LONG else PATIENCE_S
     # no token: on the admin socket it would only take away what the host may do
     return MemoryClient(
-        f"unix://{found.absolute()}", wait_for_ready=False, timeout_s=timeout_s, credentials=Credentials()
+        f"unix://{path.absolute()}", wait_for_ready=False, timeout_s=timeout_s, credentials=Credentials()
     )
 
 
@@ -146,11 +146,11 @@ def _audit_path(args: argparse.Namespace) -> Path | None:
     if args.config is None and args.data_dir is None:
         try:
             with _client(args) as client:
-                found = client.server_info().audit_path
+                audit_path = client.server_info().audit_path
         except MemorydError:
             pass  # the daemon is stopped; its log is where the configuration says
         else:
-            return Path(found) if found else None
+            return Path(audit_path) if audit_path else None
     return settle(args)[1].audit
 
 

@@ -60,19 +60,19 @@ def add_review_commands(commands: Any, common: argparse.ArgumentParser, client: 
 
 def _list(client: Client, args: argparse.Namespace) -> int:
     with client(args) as memory:
-        found = memory.proposals(
+        proposals = memory.proposals(
             agent_id=args.agent, user_id=args.user, chat_id=args.chat, page_size=min(1000, args.limit)
         )
     if args.json:
-        print(list_json("proposals", found, more=len(found) == args.limit))
+        print(list_json("proposals", proposals, more=len(proposals) == args.limit))
         return 0
-    short = shortest_ids([one.id for one in found])
-    for one in found:
+    short = shortest_ids([proposal.id for proposal in proposals])
+    for one in proposals:
         whose = one.scope.user_id or f"chat {one.scope.chat_id}"
         speaker = f"[{one_line(one.speaker)}] " if one.speaker else ""
         trust = "" if one.trust.value == "host" else f" [{one.trust.value}]"
         print(f"{short[one.id]}  {moment(one.create_time)}  {one_line(whose)}: {speaker}{one_line(one.content)}{trust}")
-    if not found:
+    if not proposals:
         print("nothing waits", file=sys.stderr)
     return 0
 
@@ -81,7 +81,7 @@ def _approve(client: Client, args: argparse.Namespace) -> int:
     content = text_of([args.content]) if args.content else ""
     if content and len(args.id) > 1:
         raise InvalidArgument("--as goes with one id")
-    return _each(client, args, lambda memory, one: memory.approve_proposal(one, content=content), _told)
+    return _each(client, args, lambda memory, proposal_id: memory.approve_proposal(proposal_id, content=content), _told)
 
 
 def _told(result: Any) -> str:
@@ -91,24 +91,29 @@ def _told(result: Any) -> str:
 
 
 def _reject(client: Client, args: argparse.Namespace) -> int:
-    return _each(client, args, lambda memory, one: memory.reject_proposal(one), lambda one: f"rejected {one.id[:8]}")
+    return _each(
+        client,
+        args,
+        lambda memory, proposal_id: memory.reject_proposal(proposal_id),
+        lambda proposal_id: f"rejected {proposal_id.id[:8]}",
+    )
 
 
 def _each(
-    client: Client, args: argparse.Namespace, decide: Callable[[Any, str], Any], told: Callable[[Any], str]
+    client: Client, args: argparse.Namespace, decide: Callable[[Any, str], Any], line_of: Callable[[Any], str]
 ) -> int:
     """Decide on each id; those that can be are done, and the rest is named."""
     done: list[Any] = []
     failed: Sequence[MemorydError] = ()
     with client(args) as memory:
-        for one in args.id:
+        for proposal_id in args.id:
             try:
-                done.append(decide(memory, one))
+                done.append(decide(memory, proposal_id))
             except MemorydError as error:
                 failed = (*failed, error)
                 continue
             if not args.json:
-                print(told(done[-1]))
+                print(line_of(done[-1]))
     if args.json:
         print(as_json({"decided": done}))
     for fault in failed:

@@ -29,7 +29,7 @@ def bound_to(grant: Grant) -> str:
 
 def allowed(grant: Grant) -> str:
     """Return what a grant allows: the name of a preset, or permissions."""
-    preset = next((name for name, held in PRESETS.items() if held == grant.permissions), "")
+    preset = next((name for name, permissions in PRESETS.items() if permissions == grant.permissions), "")
     return preset or ",".join(permission_names(grant.permissions)) or "nothing"
 
 

@@ -119,18 +119,18 @@ def attenuate_token(args: argparse.Namespace) -> int:
 
 def inspect_token(client: MemoryClient, args: argparse.Namespace) -> int:
     """Tell what a token allows and whether it counts."""
-    found = client.inspect_token(_given(args))
+    token = client.inspect_token(_given(args))
     if args.json:
-        print(as_json(found))
-        return 0 if found.valid else 1
-    print(f"token    {found.token_id}, signed with key {found.key_id}")
-    print(f"counts   {'yes' if found.valid else f'no: {found.refusal}'}")
-    if found.grant is not None:
-        grant = found.grant
+        print(as_json(token))
+        return 0 if token.valid else 1
+    print(f"token    {token.token_id}, signed with key {token.key_id}")
+    print(f"counts   {'yes' if token.valid else f'no: {token.refusal}'}")
+    if token.grant is not None:
+        grant = token.grant
         print(f"grant    {grant.id} ({bound_to(grant)}; {allowed(grant)}; until {until(grant.expire_time)})")
-    for caveat in found.caveats:
+    for caveat in token.caveats:
         print(f"caveat   {one_line(caveat)}")
-    return 0 if found.valid else 1
+    return 0 if token.valid else 1
 
 
 def revoke_tokens(client: MemoryClient, args: argparse.Namespace) -> int:

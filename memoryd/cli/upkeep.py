@@ -142,15 +142,15 @@ def _enrich(client: Client, args: argparse.Namespace) -> int:
 
 
 def _reembed(client: Client, args: argparse.Namespace) -> int:
-    told = ""
+    text = ""
     with client(args) as memory:
         has_model = bool(memory.server_info().embedding_fingerprint)
         known = memory.run_reembedding(dry_run=args.dry_run)
         while known.running and not args.no_wait and not args.dry_run:
             _show_share(known)
-            if known.fault != told and known.fault and not sys.stderr.isatty():
+            if known.fault != text and known.fault and not sys.stderr.isatty():
                 print(f"pauses: {known.fault}; it tries again until you stop it", file=sys.stderr, flush=True)
-            told = known.fault
+            text = known.fault
             time.sleep(TICK_S)
             known = memory.run_reembedding(dry_run=True)
     _end_drawing()

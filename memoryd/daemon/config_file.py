@@ -104,7 +104,7 @@ def read_config(path: Path | None, env: Mapping[str, str]) -> tuple[Config, list
     config = Config()
     faults: list[str] = []
     keys = {(key.section, key.name): key for key in config.entries()}
-    found: dict[tuple[str, str], Any] = {}
+    values: dict[tuple[str, str], Any] = {}
     raw: dict[str, Any] = {}
     with _noting(faults):
         raw = _read(path)
@@ -112,9 +112,9 @@ def read_config(path: Path | None, env: Mapping[str, str]) -> tuple[Config, list
         if section == "agents":
             config = replace(config, agents=_of_agents(path, content, keys, faults))
         else:
-            found |= _of_section(section, content, keys, path, faults)
-    found |= _of_environment(env, keys, faults)
-    config = with_values(config, found)
+            values |= _of_section(section, content, keys, path, faults)
+    values |= _of_environment(env, keys, faults)
+    config = with_values(config, values)
     for check, section in ((check_schedule, "schedule"), (_check_doors, "tcp"), (_check_store, "store")):
         try:
             check(config)
@@ -152,15 +152,15 @@ def _of_environment(
     """Return the values that the environment sets and are right."""
     variables = {key.variable: (place, key) for place, key in keys.items()}
     prefixes = tuple(f"MEMORYD_{label_of(item).replace('.', '_')}_".upper() for item in sections_of())
-    found = {}
+    values = {}
     for variable, text in env.items():
         if variable in variables:
             place, key = variables[variable]
             with _noting(faults):
-                found[place] = key.check(key.parse(text), variable)
+                values[place] = key.check(key.parse(text), variable)
         elif variable.startswith(prefixes):
             faults.append(f"the environment sets {variable}, which is no key{_nearest(variable, list(variables))}")
-    return found
+    return values
 
 
 def _check_store(config: Config) -> None:

@@ -78,13 +78,13 @@ async def look_at_clock(ports: Ports, now: datetime, noted: datetime | None = No
 
 async def lease(name: str, holder: str, store: Store, now: datetime, *, ran: datetime | None) -> bool:
     """Take a job that ran last at a time (None: never); False if someone else runs it, or has run it since."""
-    held = (await store.work.leases()).get(name)
-    if holds(None if held is None else held.until, now, 2 * LEASE):
+    holder_lease = (await store.work.leases()).get(name)
+    if holds(None if holder_lease is None else holder_lease.until, now, 2 * LEASE):
         return False
     taken = Lease(name, holder, now + LEASE)
     try:
         await store.commits.write(
-            ChangeSet(leases=(taken,), leases_before={name: held}, marks_before={name: ran}),
+            ChangeSet(leases=(taken,), leases_before={name: holder_lease}, marks_before={name: ran}),
         )
     except Contended:
         return False
@@ -172,10 +172,10 @@ class Jobs:
         if dry_run and not job.has_dry_run:
             raise InvalidArgument(f"{name} has no dry run; it changes no memory", field="dry_run")
         if name in self._running:
-            held = self._running[name][0]
-            if held.dry_run != dry_run:
-                raise Conflict(f"{'a dry run of ' if held.dry_run else ''}{name} runs now; wait for it", field="job")
-            return self.now(held)
+            run = self._running[name][0]
+            if run.dry_run != dry_run:
+                raise Conflict(f"{'a dry run of ' if run.dry_run else ''}{name} runs now; wait for it", field="job")
+            return self.now(run)
         ran = (await self._ports.store.work.marks()).get(name)
         begun = await self._begin(name, trigger="call", ran=ran, dry_run=dry_run)
         if begun is None:
@@ -184,14 +184,14 @@ class Jobs:
 
     async def cancel(self, run_id: str) -> Run:
         """End a run: what it has done stays done, and the next run goes on."""
-        found = await self.find(run_id)
+        latest = await self.find(run_id)
         for run, _, task in self._running.values():
-            if run.id == found.id:
+            if run.id == latest.id:
                 task.cancel()
                 with contextlib.suppress(asyncio.CancelledError):
                     await asyncio.wait([task], timeout=1.0)
                 break
-        return await self.find(found.id)
+        return await self.find(latest.id)
 
     async def find(self, run_id: str) -> Run:
         """Return a run as it is now, by its id or the beginning of it; RunNotFound."""
@@ -203,10 +203,10 @@ class Jobs:
 
     def now(self, run: Run) -> Run:
         """Return a run with how far it is."""
-        held = self._running.get(run.job)
-        if held is None or held[0].id != run.id:
+        running = self._running.get(run.job)
+        if running is None or running[0].id != run.id:
             return run
-        return replace(run, done_count=held[1].done_count, total_count=held[1].total_count)
+        return replace(run, done_count=running[1].done_count, total_count=running[1].total_count)
 
     async def runs(self, *, job: str = "", limit: int, before: datetime | None = None) -> list[Run]:
         """Return the last runs, of one job or of all."""
@@ -219,12 +219,12 @@ class Jobs:
         store, now = self._ports.store, self._clock()
         noted, counts = await store.work.marks(), await store.work.counts()
         expressions = expressions_of(self._config)
-        found = []
+        statuses = []
         for name, job in self._jobs.items():
             runs = await self.runs(job=name, limit=LAST_RUNS)
             last = [run for run in runs if not run.dry_run or run.state is RunState.RUNNING][:1]
             last_time = noted.get(name, noted.get(first_seen(name), now))
-            found.append(
+            statuses.append(
                 JobStatus(
                     name=name,
                     meaning=job.meaning,
@@ -236,7 +236,7 @@ class Jobs:
                     attempts=self._failed.get(name, (0, now))[0],
                 )
             )
-        return found
+        return statuses
 
     async def stop(self) -> None:
         """Cancel what runs; it is noted, and the next run goes on."""

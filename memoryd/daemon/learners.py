@@ -114,23 +114,23 @@ class Learners:
 
     async def warnings(self) -> list[str]:
         """Return what is amiss, in words, for the operator."""
-        found = []
+        names = []
         if self.rules.fault:
-            found.append(f"nothing is learnt from messages now: {self.rules.fault}")
+            names.append(f"nothing is learnt from messages now: {self.rules.fault}")
         if self._plain_talk is not None and self._plain_talk.fault:
-            found.append(f"rules alone learn from messages: {self._plain_talk.fault}")
+            names.append(f"rules alone learn from messages: {self._plain_talk.fault}")
         if self.model is not None and (fault := self.llm.fault or self.model.fault):
-            found.append(f"the language model is not used now: {fault}")
+            names.append(f"the language model is not used now: {fault}")
         if self.contradictions.fault:
-            found.append(f"no model looks for contradictions: {self.contradictions.fault}")
+            names.append(f"no model looks for contradictions: {self.contradictions.fault}")
         counts = await self._ports.store.work.counts()
         parked = sum(count for (_, state), count in counts.items() if state is WorkState.PARKED)
         if parked:
-            found.append(f"{parked} threads cannot be learnt from, and are parked; see: memoryd jobs list")
+            names.append(f"{parked} threads cannot be learnt from, and are parked; see: memoryd jobs list")
         proposals = await self._ports.store.work.proposal_count()
         if proposals:
-            found.append(f"{proposals} learnt facts wait for approval; see: memoryd review list")
-        return found
+            names.append(f"{proposals} learnt facts wait for approval; see: memoryd review list")
+        return names
 
     async def close(self) -> None:
         """End the reader's thread, and the connections to the language model."""

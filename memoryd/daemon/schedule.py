@@ -22,19 +22,19 @@ JOBS = ("enrichment", "consolidation", "judgement", "decay", "gc", "reflection",
 
 def expressions_of(config: Config) -> dict[str, str]:
     """Return the expression of each job that is to run; ConfigError names those that are none."""
-    found = {}
+    jobs = {}
     faults = []
     for name in JOBS:
         expression = getattr(config.schedule, name)
         try:
             if len(expression.split()) == CRON_FIELDS:  # others are named where the configuration is read
                 CronSim(expression, datetime.now(UTC))
-                found[name] = expression
+                jobs[name] = expression
         except CronSimError as error:
             faults.append(f"schedule.{name} is {expression!r}: {error}; write it as in '0 4 * * *'")
     if faults:
         raise ConfigError(*faults)
-    return found
+    return jobs
 
 
 def first_seen(name: str) -> str:

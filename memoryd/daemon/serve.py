@@ -280,7 +280,7 @@ class _Daemon:
     async def _describe(self, ports: Ports, doors: Servers, audit: AuditLog | None) -> dict[str, Any]:
         info = await ports.store.info()
         warnings = [*self._faults]
-        warnings += [said] if (said := open_to_others(self._places.database.parent)) else []
+        warnings += [text] if (text := open_to_others(self._places.database.parent)) else []
         warnings += [info.damage] if info.damage else []
         warnings += _clock_warnings(ports, info.newest_create_time)
         embedding = await doors.reembedder.progress()

@@ -126,7 +126,7 @@ class _Certificate:
         self._refused: list[tuple[int, int, int]] | None = None
 
     def _stamps(self) -> list[tuple[int, int, int]]:
-        return [(found.st_mtime_ns, found.st_ino, found.st_size) for found in (file.stat() for file in self._files)]
+        return [(stat.st_mtime_ns, stat.st_ino, stat.st_size) for stat in (file.stat() for file in self._files)]
 
     def read(self) -> Any:
         """Return the configuration for gRPC; OSError if a file cannot be read, ssl.SSLError if they are no pair."""
@@ -144,7 +144,7 @@ class _Certificate:
         if stamps == self._seen:
             return None
         try:
-            found = self.read()
+            content = self.read()
         except OSError as error:  # it is being replaced; the old one serves until the new one is whole
             if stamps != self._refused:
                 log.warning("certificate_not_renewed", error=_said(error))
@@ -152,7 +152,7 @@ class _Certificate:
             return None
         self._seen = stamps
         log.info("certificate_renewed")
-        return found
+        return content
 
 
 def _said(error: OSError) -> str:
@@ -165,11 +165,11 @@ def server_credentials(config: Config) -> grpc.ServerCredentials:
     """Return the credentials of the TCP door; ConfigError if its files cannot be used."""
     try:
         certificate = _Certificate(config)
-        found = certificate.read()
+        content = certificate.read()
     except OSError as error:
         raise ConfigError(f"tcp: {_said(error)}") from None
     return grpc.dynamic_ssl_server_credentials(
-        found, certificate.read_if_changed, require_client_authentication=bool(config.tcp.client_ca_file)
+        content, certificate.read_if_changed, require_client_authentication=bool(config.tcp.client_ca_file)
     )
 
 

@@ -139,8 +139,8 @@ async def make_grants(store: Store) -> Grants:
     """Return the grants that the store holds."""
     known = await store.grants.all(), await store.grants.token_keys()
     today = now_utc().date()
-    said = await store.grants.messages_on(today)
-    return Grants(store, *known, time.monotonic, secrets.token_bytes, today=today, said=said)
+    counts = await store.grants.messages_on(today)
+    return Grants(store, *known, time.monotonic, secrets.token_bytes, today=today, said=counts)
 
 
 def policy_of(config: Config) -> Policy:

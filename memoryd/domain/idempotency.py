@@ -73,7 +73,7 @@ def deleted_ids(earlier: RecordedRequest) -> tuple[str, ...]:
     """Return what an earlier request has hidden, without what was purged since."""
     if earlier.receipt == AddReceipt():  # of before receipts had kinds: nothing was hidden
         return ()
-    return tuple(one.id for one in receipt_of(earlier, MemoriesReceipt).memories)
+    return tuple(ref.id for ref in receipt_of(earlier, MemoriesReceipt).memories)
 
 
 @asynccontextmanager
@@ -96,5 +96,5 @@ async def idempotent(
 
 async def memory_now(store: Store, visible: Visibility, memory_id: str) -> Memory | None:
     """Return the memory of an earlier answer as it is stored now; None if it was purged."""
-    found = await store.memories.find(visible, memory_id, deleted=True) if memory_id else []
-    return found[0] if found else None
+    memories = await store.memories.find(visible, memory_id, deleted=True) if memory_id else []
+    return memories[0] if memories else None

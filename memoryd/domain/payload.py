@@ -38,7 +38,11 @@ def is_payload(payload: object, known: str, first_form: object = None) -> bool:
 def _canonical(value: Any) -> Any:
     """Return a value in JSON's types: dataclasses by their fields that are set, sets in order."""
     if is_dataclass(value) and not isinstance(value, type):
-        return {one.name: _canonical(getattr(value, one.name)) for one in fields(value) if not _is_default(value, one)}
+        return {
+            field.name: _canonical(getattr(value, field.name))
+            for field in fields(value)
+            if not _is_default(value, field)
+        }
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, datetime):
@@ -52,8 +56,8 @@ def _canonical(value: Any) -> Any:
     return value
 
 
-def _is_default(value: Any, one: Field[Any]) -> bool:
-    default = one.default if one.default is not MISSING else MISSING
-    if default is MISSING and one.default_factory is not MISSING:
-        default = one.default_factory()
-    return default is not MISSING and bool(getattr(value, one.name) == default)
+def _is_default(value: Any, field: Field[Any]) -> bool:
+    default = field.default if field.default is not MISSING else MISSING
+    if default is MISSING and field.default_factory is not MISSING:
+        default = field.default_factory()
+    return default is not MISSING and bool(getattr(value, field.name) == default)

@@ -182,11 +182,14 @@ async def _with_traits(change: ChangeSet) -> ChangeSet:
     """Return a change with what ranking reads of its texts: a store reads no language."""
     talk = change.conversation
     if talk is not None and talk.messages:
-        said = [one._replace(traits=stored_traits(one.message.as_memory())) async for one in in_turns(talk.messages)]
-        change = replace(change, conversation=replace(talk, messages=tuple(said)))
+        new_messages = [
+            new_message._replace(traits=stored_traits(new_message.message.as_memory()))
+            async for new_message in in_turns(talk.messages)
+        ]
+        change = replace(change, conversation=replace(talk, messages=tuple(new_messages)))
     if change.inserts or change.updates:
-        inserts = [replace(one, traits=stored_traits(one.memory)) async for one in in_turns(change.inserts)]
-        updates = [replace(one, traits=stored_traits(one.memory)) async for one in in_turns(change.updates)]
+        inserts = [replace(entry, traits=stored_traits(entry.memory)) async for entry in in_turns(change.inserts)]
+        updates = [replace(entry, traits=stored_traits(entry.memory)) async for entry in in_turns(change.updates)]
         change = replace(change, inserts=tuple(inserts), updates=tuple(updates))
     return change
 

@@ -177,12 +177,12 @@ def _ended_by(change: ChangeSet) -> set[str]:
 
 def _queue_after(queue: list[str], lower: Sequence[Memory], ended: Collection[str], index: ScopeIndex) -> list[str]:
     """Return a queue of victims without those that ended, and with new ones before what is of higher trust."""
-    left = [one for one in queue if one not in ended]
+    left = [memory_id for memory_id in queue if memory_id not in ended]
     queued = set(left)
     new = [memory for memory in lower if memory.id not in queued]
     if not new:
         return left
-    known = [memory for one in left if (memory := index.memory(one)) is not None]
+    known = [memory for memory_id in left if (memory := index.memory(memory_id)) is not None]
     ids, weights = [memory.id for memory in known], [memory.trust.weight for memory in known]
     for memory in new:
         place = bisect_right(weights, memory.trust.weight)

@@ -39,8 +39,8 @@ class Scopes:
 
     def _is_gone(self, owner: Owner) -> bool:
         """Whether an index was dropped meanwhile: it no longer follows commits, and may hold what was purged."""
-        held = self._indexes[owner]
-        return held is not None and held is not self.of.ready(owner)
+        scope_index = self._indexes[owner]
+        return scope_index is not None and scope_index is not self.of.ready(owner)
 
     async def nearest(
         self, visible: Visibility, vector: Vector, wanted: Filter, now: datetime, limit: int

@@ -79,15 +79,15 @@ async def resolve_subjects_exactly(wanted: Filter, caller: Caller, ports: Ports,
             raise unknown_name(subject, places, "subjects")
         for n, root in named:
             owner = caller.visibility.owners[n]
-            found = await ports.naming(owner, places[n].members(root))
-            check_no_guess(subject, places[n], root, found, "subjects")
+            memories = await ports.naming(owner, places[n].members(root))
+            check_no_guess(subject, places[n], root, memories, "subjects")
         roots.update(named)
     return _with_entities(wanted, places, roots)
 
 
-def check_no_guess(name: str, people: Directory, root: str, found: Sequence[Memory], field: str) -> None:
+def check_no_guess(name: str, people: Directory, root: str, memories: Sequence[Memory], field: str) -> None:
     """Raise AmbiguousName if the entity of a name has other names by likeness alone."""
-    guessed = Naming(name, people, root, found).guessed(found)
+    guessed = Naming(name, people, root, memories).guessed(memories)
     if guessed:
         apart = guessed[0] if fold(name) == fold(people.name(root)) else name
         raise AmbiguousName(
@@ -99,7 +99,7 @@ def check_no_guess(name: str, people: Directory, root: str, found: Sequence[Memo
 
 
 def _with_entities(wanted: Filter, places: Sequence[Directory], roots: Iterable[tuple[int, str]]) -> Filter:
-    return replace(wanted, entity_ids=frozenset(one for n, root in roots for one in places[n].members(root)))
+    return replace(wanted, entity_ids=frozenset(member for n, root in roots for member in places[n].members(root)))
 
 
 async def find_entity(

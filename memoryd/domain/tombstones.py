@@ -24,7 +24,7 @@ def tombstones_of(
     is lifted by one of as much or more.
     """
     named = [b"text" + text_digest(content)]
-    named += [b"messages" + one.encode() for one in dict.fromkeys(message_ids)]
+    named += [b"messages" + fromkey.encode() for fromkey in dict.fromkeys(message_ids)]
     scope = repr((owner.agent_id, owner.scope.user_id, owner.scope.chat_id)).encode()
     return [
         Tombstone(owner, hashlib.blake2b(scope + trust.value.encode() + name, key=secret, digest_size=16).digest())
@@ -44,5 +44,5 @@ def tombstones_for(memory: Memory, secret: bytes, trust: Trust) -> list[Tombston
 
 def lifted_by(memory: Memory, secret: bytes, trust: Trust) -> list[Tombstone]:
     """Return the tombstones that someone of this trust lifts by bringing a memory back."""
-    below = [one for one in Trust if not one.outranks(trust)]
+    below = [other for other in Trust if not other.outranks(trust)]
     return tombstones_of(memory.owner, memory.content, memory.source.message_ids[:1], secret, below)

@@ -28,16 +28,16 @@ def _json(path: Path) -> Any:
 
 def files_of(directory: Path) -> tuple[Path, Path]:
     """Return the graph and the tokenizer of a directory; ModelRefused where one of them is missing."""
-    found = [path for path in (directory / "onnx" / "model.onnx", directory / "model.onnx") if path.is_file()]
-    if not found:
+    paths = [path for path in (directory / "onnx" / "model.onnx", directory / "model.onnx") if path.is_file()]
+    if not paths:
         raise ModelRefused(f"{directory} has neither onnx/model.onnx nor model.onnx; export the model to ONNX first")
     tokenizer_path = directory / "tokenizer.json"
     if not tokenizer_path.is_file():
         raise ModelRefused(f"{tokenizer_path} is missing; save the fast tokenizer of the model there")
-    for path in found[0].parent.glob("model.onnx*"):  # external data lies next to the model
+    for path in paths[0].parent.glob("model.onnx*"):  # external data lies next to the model
         if not path.resolve().is_relative_to(directory.resolve()):
             raise ModelRefused(f"{path} points outside of {directory}")
-    return found[0], tokenizer_path
+    return paths[0], tokenizer_path
 
 
 def directory_encoder(directory: Path, *, dimensions: int = 0) -> OnnxEncoder:

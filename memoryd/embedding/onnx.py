@@ -148,7 +148,7 @@ class FloatGraph:
         states, mask = self._run(ids)
         if states.ndim == 2:  # noqa: PLR2004  the model pools by itself
             return None
-        return [one[: int(count)] for one, count in zip(states, mask.sum(axis=1), strict=True)]
+        return [state[: int(count)] for state, count in zip(states, mask.sum(axis=1), strict=True)]
 
     def pooled(self, ids: Sequence[Sequence[int]]) -> Floats:
         """Return one vector a text; see PooledGraph."""
@@ -247,18 +247,18 @@ class OnnxEncoder:
         if states is None or self._projection is None:
             vectors = self._vectors(self._graph.pooled([item.ids for item in encoded]))
         else:
-            vectors = self._vectors(np.stack([one.mean(axis=0) for one in states]))
-        found = []
+            vectors = self._vectors(np.stack([state.mean(axis=0) for state in states]))
+        embedded = []
         for n, item in enumerate(encoded):
             inner = [place for place, special in enumerate(item.special_tokens_mask) if not special]
             tokens = b"" if states is None or self._projection is None else codes_of(states[n][inner], self._projection)
             if not query:
-                found.append(Embedded(vectors[n], tokens))
+                embedded.append(Embedded(vectors[n], tokens))
                 continue
             if not tokens:
-                found.append(Embedded(vectors[n]))
+                embedded.append(Embedded(vectors[n]))
                 continue
             places = tuple((item.offsets[i][0] - len(prefix), item.offsets[i][1] - len(prefix)) for i in inner)
             unknown = [item.ids[i] == self._unknown for i in inner]
-            found.append(Embedded(vectors[n], tokens, places, known_share(texts[n], places, unknown)))
-        return found
+            embedded.append(Embedded(vectors[n], tokens, places, known_share(texts[n], places, unknown)))
+        return embedded

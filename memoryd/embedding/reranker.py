@@ -73,7 +73,7 @@ class CrossEncoder:
 
     def _logits(self, question: str, texts: Sequence[str]) -> NDArray[Any]:
         encoded = self._tokenizer.encode_batch([(question[:MOST_ASKED], text[:MOST_CHARACTERS]) for text in texts])
-        ids, types = [one.ids for one in encoded], [one.type_ids for one in encoded]
+        ids, types = [encoding.ids for encoding in encoded], [encoding.type_ids for encoding in encoded]
         found, _ = run_padded(self._session, self._inputs, ids, types)
         logits: NDArray[Any] = np.asarray(found)
         return logits.reshape(len(encoded), -1)[:, 0] if logits.size == len(encoded) else logits

@@ -122,15 +122,15 @@ class ScheduledEmbedder:
 
     async def queries(self, texts: Sequence[str], *, owner: Hashable, caller: Hashable = None) -> list[Embedded | None]:
         """Return queries of one call as the model sees them; see Embedder.queries."""
-        found = {text: self._remembered.get((owner, text)) for text in texts}
-        new = [text for text, known in found.items() if known is None]
+        embedded = {text: self._remembered.get((owner, text)) for text in texts}
+        new = [text for text, known in embedded.items() if known is None]
         if new:
             for text, made in zip(new, await self._submit(new, self._queries, caller or owner), strict=True):
-                found[text] = made
+                embedded[text] = made
                 if made is not None:
                     with contextlib.suppress(ValueError):  # larger than all that is kept
                         self._remembered[owner, text] = made
-        return [found[text] for text in texts]
+        return [embedded[text] for text in texts]
 
     def forget_queries(self) -> None:
         """Drop the queries whose vectors are kept."""
@@ -150,12 +150,12 @@ class ScheduledEmbedder:
         every, parts = [*chain.from_iterable(later)], []
         for n in range(0, len(every), WINDOWS_AT_ONCE):  # so many wait at a time, and only their codes are kept
             part = await self._submit(every[n : n + WINDOWS_AT_ONCE], lines, caller)
-            parts.append(codes_of(np.stack([one.vector for one in part if one is not None])))
+            parts.append(codes_of(np.stack([embedded.vector for embedded in part if embedded is not None])))
         codes, sizes = b"".join(parts), [len(some) * self.dimensions for some in later]
         starts = accumulate(sizes, initial=0)
         return [
-            one if one is None or not size else replace(one, windows=codes[start : start + size])
-            for one, start, size in zip(made, starts, sizes, strict=False)
+            embedded if embedded is None or not size else replace(embedded, windows=codes[start : start + size])
+            for embedded, start, size in zip(made, starts, sizes, strict=False)
         ]
 
     async def ping(self) -> None:
@@ -303,8 +303,8 @@ class ScheduledEmbedder:
             if not query:
                 ended_s = time.monotonic()
                 self._rest_until_s = ended_s + REST * (ended_s - began_s)
-            for item, one in zip(piece, embedded, strict=True):
-                item.job.embedded[item.place] = one
+            for item, vectors in zip(piece, embedded, strict=True):
+                item.job.embedded[item.place] = vectors
             for job in {id(item.job): item.job for item in piece}.values():
                 self._settle(job, sum(item.job is job for item in piece))
 

@@ -36,7 +36,7 @@ def later_windows(text: str) -> list[str]:
     ends = np.cumsum(1 + (codes >= TWO_BYTES) + (codes >= THREE_BYTES) + (codes >= FOUR_BYTES))
     if not len(ends) or ends[-1] <= LONG_BYTES:
         return []
-    places = [found.end() for found in _SENTENCE.finditer(text)], [found.end() for found in _SPACE.finditer(text)]
+    places = [match.end() for match in _SENTENCE.finditer(text)], [match.end() for match in _SPACE.finditer(text)]
     windows: list[str] = []
     start = 0
     while True:

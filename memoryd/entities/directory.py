@@ -10,7 +10,7 @@ from collections import ChainMap, Counter
 from collections.abc import Iterable, Mapping
 from copy import copy
 
-from memoryd.entities.known_entity import KnownEntity, Said, drop, drop_within, relations_of, type_said
+from memoryd.entities.known_entity import Evidence, KnownEntity, drop, drop_within, relations_of, type_said
 from memoryd.entities.name_table import NameTable
 from memoryd.knowledge.grammar.names import fullest, straight
 from memoryd.knowledge.grammar.relations import ONE_AT_A_TIME
@@ -83,7 +83,7 @@ class Directory:
 
     def forget(self, entity_ids: Iterable[str]) -> None:
         """Drop what was decided of entities."""
-        for row in filter(None, [self._rows.pop(one, None) for one in entity_ids]):
+        for row in filter(None, [self._rows.pop(entity_id, None) for entity_id in entity_ids]):
             self._names.take(row)
         self._changed()
 
@@ -103,8 +103,8 @@ class Directory:
                 known.live[memory.id] = to_us(memory.event_time)
             if mention.form is Form.RELATION:
                 if mention.text in related:
-                    said = Said(weight, to_us(memory.create_time), memory.narrator)
-                    (known.relations if live else known.former).setdefault(mention.text, {})[memory.id] = said
+                    evidence = Evidence(weight, to_us(memory.create_time), memory.narrator)
+                    (known.relations if live else known.former).setdefault(mention.text, {})[memory.id] = evidence
                     self._related.setdefault(mention.text, Counter())[mention.entity_id] += 1
             else:
                 known.forms[mention.form, mention.text, weight] += 1
@@ -128,9 +128,9 @@ class Directory:
             if mention.form is Form.RELATION:
                 if mention.text in related:
                     relations = known.relations if live else known.former
-                    told = relations.get(mention.text, {})
-                    told.pop(memory.id, None)
-                    if not told:
+                    evidence = relations.get(mention.text, {})
+                    evidence.pop(memory.id, None)
+                    if not evidence:
                         relations.pop(mention.text, None)
                     drop_within(self._related, mention.text, mention.entity_id)
             else:
@@ -181,7 +181,7 @@ class Directory:
                 a, b = find(one), find(other)
                 if a != b:
                     roots[a] = b
-        united = {one: find(one) for one in roots}
+        united = {root: find(root) for root in roots}
         groups: dict[str, set[str]] = {}
         for one, root in united.items():
             groups.setdefault(root, {root}).add(one)
@@ -197,15 +197,15 @@ class Directory:
         """Return how much the best trusted memory weighs that names an entity by any of its ids."""
         place = self._changes[0], self.root(entity_id)
         if place not in self._weights:
-            self._weights[place] = max(self._weight(one) for one in self.members(entity_id))
+            self._weights[place] = max(self._weight(member) for member in self.members(entity_id))
         return self._weights[place]
 
     def trust_weight(self, entity_id: str) -> int:
         """Return how much what is shown of an entity weighs: its memories, else what was decided by hand."""
         members = self.members(entity_id)
-        if any(one in self._known for one in members):
+        if any(member in self._known for member in members):
             return self.weight(entity_id)
-        return max((self._rows[one].trust.weight for one in members if one in self._rows), default=0)
+        return max((self._rows[member].trust.weight for member in members if member in self._rows), default=0)
 
     def members(self, entity_id: str) -> frozenset[str]:
         """Return all ids that are one with this one, itself too."""
@@ -234,7 +234,7 @@ class Directory:
     @property
     def roots(self) -> list[str]:
         """One id an entity that memories name or that was named by hand."""
-        named = [one for one in self._rows if self.given_name(one)]
+        named = [row for row in self._rows if self.given_name(row)]
         return sorted({self.root(one) for one in [*self._known, *named]})
 
     def has(self, entity_id: str) -> bool:
@@ -278,22 +278,22 @@ class Directory:
         Lower trust cannot give a relation to an entity that higher trust knows. Of a relation with one holder at a
         time, the last statement of the highest trust counts: a sandbox cannot replace the host's.
         """
-        latest: dict[str, Said] = {}
+        latest: dict[str, Evidence] = {}
         for one in self._related.get(relation, ()):
             root = self.root(one)
             least = self.weight(root)
-            told = [said for said in self._told(one, relation) if said.weight >= least]
-            if told:
-                latest[root] = max([*told, *([latest[root]] if root in latest else [])])
+            evidence = [statement for statement in self._told(one, relation) if statement.weight >= least]
+            if evidence:
+                latest[root] = max([*evidence, *([latest[root]] if root in latest else [])])
         if relation not in ONE_AT_A_TIME:
             return set(latest)
-        last = max((said[:2] for said in latest.values()), default=None)
-        return {root for root, said in latest.items() if said[:2] == last}
+        last = max((statement[:2] for statement in latest.values()), default=None)
+        return {root for root, statement in latest.items() if statement[:2] == last}
 
-    def _told(self, entity_id: str, relation: str) -> list[Said]:
+    def _told(self, entity_id: str, relation: str) -> list[Evidence]:
         """Return what is said of a relation of the reader's to someone."""
         told = self._known[entity_id].told().get(relation, ())
-        return [said for said in told if self._reader is None or fold(said.whose) in {"", self._reader}]
+        return [evidence for evidence in told if self._reader is None or fold(evidence.whose) in {"", self._reader}]
 
     # --- what is known of them ---
 
@@ -306,11 +306,11 @@ class Directory:
         counts: Counter[str] = Counter()
         given = []
         least = self.weight(entity_id)
-        for one in self.members(entity_id):
-            name = self.given_name(one) if form is Form.NAME else ""
+        for member in self.members(entity_id):
+            name = self.given_name(member) if form is Form.NAME else ""
             if name:
-                given.append((one != self.root(entity_id), name))
-            known = self._known.get(one)
+                given.append((member != self.root(entity_id), name))
+            known = self._known.get(member)
             if known is not None:
                 for (of, text, weight), count in known.forms.items():
                     if of is form and weight >= least:
@@ -321,17 +321,17 @@ class Directory:
 
     def relations(self, entity_id: str) -> list[str]:
         """Return the relations that an entity has now: to the reader "wife", to others "wife of Bob"."""
-        known = [self._known[one] for one in self.members(entity_id) if one in self._known]
+        known = [self._known[member] for member in self.members(entity_id) if member in self._known]
         root = self.root(entity_id)
-        own = {relation for one in known for relation in one.told() if root in self.related(relation)}
+        own = {relation for entity in known for relation in entity.told() if root in self.related(relation)}
         if self._reader is None:
             return sorted(own)
         others = {
-            f"{relation} of {said.whose}"
-            for one in known
-            for relation, told in one.told().items()
-            for said in told
-            if fold(said.whose) not in {"", self._reader} and root in self.seen_by(said.whose).related(relation)
+            f"{relation} of {evidence.whose}"
+            for entity in known
+            for relation, those in entity.told().items()
+            for evidence in those
+            if fold(evidence.whose) not in {"", self._reader} and root in self.seen_by(evidence.whose).related(relation)
         }
         return [*sorted(own), *sorted(others)]
 
@@ -340,10 +340,10 @@ class Directory:
         least = self.weight(entity_id)
         return {
             relation
-            for one in self.members(entity_id)
-            if one in self._known
-            for relation in self._known[one].told()
-            if any(said.weight >= least for said in self._told(one, relation))
+            for member in self.members(entity_id)
+            if member in self._known
+            for relation in self._known[member].told()
+            if any(evidence.weight >= least for evidence in self._told(member, relation))
         }
 
     def name(self, entity_id: str) -> str:
@@ -383,15 +383,15 @@ class Directory:
         What was merged into it brings no type along.
         """
         root = self.root(entity_id)
-        rows = [row for one in sorted(self.members(root)) if (row := self._decided(one)) is not None and row.type]
+        rows = [row for member in sorted(self.members(root)) if (row := self._decided(member)) is not None and row.type]
         rows = [row for row in rows if row.id == root or not row.merged_into]
         return max(rows, key=lambda row: (row.trust.weight, row.id == root)).type if rows else None
 
     def said_type(self, entity_id: str) -> EntityType:
         """Return what sort of thing memories say that it is; see `type_said`."""
-        return type_said(self._known[one].types for one in self.members(entity_id) if one in self._known)
+        return type_said(self._known[member].types for member in self.members(entity_id) if member in self._known)
 
     def live(self, entity_id: str) -> Mapping[str, int]:
         """Return the memories that can be recalled and name an entity, with the microsecond that they tell of."""
-        known = [self._known[one].live for one in self.members(entity_id) if one in self._known]
+        known = [self._known[member].live for member in self.members(entity_id) if member in self._known]
         return known[0] if len(known) == 1 else dict(ChainMap(*known))

@@ -69,7 +69,7 @@ class Find:
 class Reviewer(Protocol):
     """A finder that also judges what all of them have found."""
 
-    def review(self, text: str, found: Sequence[Find]) -> Sequence[Find]:
+    def review(self, text: str, finds: Sequence[Find]) -> Sequence[Find]:
         """Return what was found, some of it of another type."""
         ...
 
@@ -157,21 +157,21 @@ class RegexFinder:
         """Return what the patterns match."""
         if not _MAY_NAME.search(text):
             return []
-        found: list[Find] = []
-        self._addresses(text, found)
+        finds: list[Find] = []
+        self._addresses(text, finds)
         if _is_shouted(text):
             text = text.lower()  # in capitals alone every word looks like a name
-        self._persons(text, found)
+        self._persons(text, finds)
         for match in _RELATION_ALONE.finditer(text):
             if _DENIED.search(text, max(0, match.start() - 40), match.start()):
                 continue  # "Jane is no longer my friend" makes no one a friend
             relation = relation_of(match["relation"])
-            found.append(Find(*match.span(), relation, Form.RELATION, EntityType.PERSON, WRITTEN))
-        found += _finds_of(persons_in(text), found)
+            finds.append(Find(*match.span(), relation, Form.RELATION, EntityType.PERSON, WRITTEN))
+        finds += _finds_of(persons_in(text), finds)
         taken = bytearray(len(text))
-        for one in found:
-            if one.form is Form.NAME:
-                taken[one.start : one.end] = b"\1" * (one.end - one.start)
+        for find in finds:
+            if find.form is Form.NAME:
+                taken[find.start : find.end] = b"\1" * (find.end - find.start)
         for name in words_of(text).names:
             if begins_foreign(text, name.start, name.end) or any(taken[name.start : name.end]):
                 continue
@@ -181,24 +181,24 @@ class RegexFinder:
                     if text[: name.start].strip(" ,").lower() in GREETINGS:
                         continue
                     relation = relation_of(written)
-                    found.append(Find(name.start, name.end, relation, Form.RELATION, EntityType.PERSON, GUESSED))
+                    finds.append(Find(name.start, name.end, relation, Form.RELATION, EntityType.PERSON, GUESSED))
                     continue
                 kind = _type(text, name)
-                found.append(Find(name.start, name.end, written, Form.NAME, kind, GUESSED))
-        return [one for one in found if one.form is not Form.NAME or not is_when(text, one.start, one.end)]
+                finds.append(Find(name.start, name.end, written, Form.NAME, kind, GUESSED))
+        return [one for one in finds if one.form is not Form.NAME or not is_when(text, one.start, one.end)]
 
     @staticmethod
-    def _addresses(text: str, found: list[Find]) -> None:
+    def _addresses(text: str, finds: list[Find]) -> None:
         for pattern, form, kind in (
             (_EMAIL, Form.EMAIL, EntityType.EMAIL),
             (_URL, Form.URL, EntityType.URL),
             (_HANDLE, Form.HANDLE, EntityType.PERSON),
             (_HASHTAG, Form.HASHTAG, EntityType.OTHER),
         ):
-            found += [Find(*m.span(), m.group(), form, kind, CERTAIN) for m in pattern.finditer(text)]
+            finds += [Find(*m.span(), m.group(), form, kind, CERTAIN) for m in pattern.finditer(text)]
 
     @staticmethod
-    def _persons(text: str, found: list[Find]) -> None:
+    def _persons(text: str, finds: list[Find]) -> None:
         """Find what is said to be one person: a relation with its name, a name with its nickname or address."""
         for pattern in _ONE_PERSON:
             for match in pattern.finditer(text):
@@ -208,7 +208,7 @@ class RegexFinder:
                     continue
                 if is_date((names[0] or "").lower(), text, match.end("name") if names[0] else 0):
                     continue
-                group = 1 + max((find.group for find in found), default=0)
+                group = 1 + max((find.group for find in finds), default=0)
                 for part, form in (
                     ("relation", Form.RELATION), ("name", Form.NAME), ("alias", Form.NAME), ("handle", Form.HANDLE),
                     ("email", Form.EMAIL),
@@ -220,7 +220,7 @@ class RegexFinder:
                             owner = _OWNER.search(text, 0, start)
                             start = start if owner is None else owner.start()
                         shown = {"relation": relation_of(said), "handle": "@" + said.lstrip("@")}.get(part, said)
-                        found.append(Find(start, match.end(part), shown, form, EntityType.PERSON, CERTAIN, group=group))
+                        finds.append(Find(start, match.end(part), shown, form, EntityType.PERSON, CERTAIN, group=group))
 
 
 def _finds_of(persons: Iterable[Person], before: Sequence[Find]) -> Iterator[Find]:
@@ -337,28 +337,28 @@ def load_finders(
     """
     known: dict[str, Callable[[str], Finder]] = {**FINDERS, **more}
     known.update({point.name: point.load() for point in entry_points(group=ENTRY_POINTS)})
-    found = []
+    finders = []
     for name in names:
         if name not in known:
             raise FinderRefused(f"there is no entity finder {name!r}; there are {', '.join(sorted(known))}")
         try:
-            found.append(known[name](model))
+            finders.append(known[name](model))
         except FinderRefused:
             if not optional:
                 raise
-    return found
+    return finders
 
 
 def find_entities(text: str, finders: Sequence[Finder]) -> list[Find]:
     """Return what the finders find in a text, in order and without overlaps, and which of it the text is about."""
     text = plain(text[:MOST_CHARACTERS])
-    kept = _without_overlaps(find for finder in finders for find in finder.find(text))
+    finds = _without_overlaps(find for finder in finders for find in finder.find(text))
     for finder in finders:
         if isinstance(finder, Reviewer):
-            kept = list(finder.review(text, kept))
+            finds = list(finder.review(text, finds))
     leading: list[Find] = []
     end, about = 0, True
-    for find in kept:
+    for find in finds:
         between = text[end : find.start]
         about = about and (bool(_BEFORE_LEADER.match(between)) or _joined(between, find, leading))
         acts = about or (find.type is EntityType.PERSON and is_subject(text, find.start, find.end))
@@ -368,15 +368,15 @@ def find_entities(text: str, finders: Sequence[Finder]) -> list[Find]:
     return [replace(find, about=find.about or find.group in groups) for find in leading]
 
 
-def _without_overlaps(found: Iterable[Find]) -> list[Find]:
+def _without_overlaps(finds: Iterable[Find]) -> list[Find]:
     """Return finds in order; of those that overlap the most confident one, then the one that says more."""
-    kept: list[Find] = []
-    for find in sorted(found, key=lambda find: (-find.confidence, not find.group, find.start - find.end, find.start)):
-        at = bisect_left(kept, find.start, key=lambda other: other.start)  # they stand in order, so two can overlap
-        is_free = at == 0 or kept[at - 1].end <= find.start
-        if is_free and (at == len(kept) or find.end <= kept[at].start):
-            kept.insert(at, find)
-    return kept
+    chosen: list[Find] = []
+    for find in sorted(finds, key=lambda find: (-find.confidence, not find.group, find.start - find.end, find.start)):
+        at = bisect_left(chosen, find.start, key=lambda other: other.start)  # they stand in order, so two can overlap
+        is_free = at == 0 or chosen[at - 1].end <= find.start
+        if is_free and (at == len(chosen) or find.end <= chosen[at].start):
+            chosen.insert(at, find)
+    return chosen
 
 
 def _joined(between: str, find: Find, before: Sequence[Find]) -> bool:

@@ -10,14 +10,14 @@ from memoryd.knowledge.grammar.relations import introduced
 from memoryd.model.entity import EntityType, Form
 from memoryd.model.memory import Memory
 
-__all__ = ["KnownEntity", "Said", "drop", "drop_within", "relations_of", "type_said"]
+__all__ = ["Evidence", "KnownEntity", "drop", "drop_within", "relations_of", "type_said"]
 
 REPLACED = frozenset({"same_key", "corrected"})  # why a statement was superseded as a whole: `Judgement.rule`
 T = TypeVar("T")
 N = TypeVar("N")
 
 
-class Said(NamedTuple):
+class Evidence(NamedTuple):
     """A relation as a memory says it: how much its trust weighs, its time, and whose relation it is."""
 
     weight: int
@@ -37,30 +37,30 @@ class KnownEntity:
         """Its sort, and whether someone of higher trust than a sandbox says so."""
         self.weights: Counter[int] = Counter()
         """How much the trust of the memories weighs that name it."""
-        self.relations: dict[str, dict[str, Said]] = {}
+        self.relations: dict[str, dict[str, Evidence]] = {}
         """Relation → the live memories that say it."""
-        self.former: dict[str, dict[str, Said]] = {}
+        self.former: dict[str, dict[str, Evidence]] = {}
         """Relation → the superseded memories that say it next to what was superseded."""
         self.live: dict[str, int] = {}
         """The memories that can be recalled and name it, with the time that they tell of."""
 
-    def told(self) -> dict[str, list[Said]]:
+    def told(self) -> dict[str, list[Evidence]]:
         """
         Return every relation with what says it.
 
         A sister stays one after she moved: a superseded memory counts, unless a live one of the same person's, of equal
         or higher trust, tells of any relation.
         """
-        told = {relation: [*said.values()] for relation, said in self.relations.items()}
+        evidence = {relation: [*sources.values()] for relation, sources in self.relations.items()}
         if self.former:
             most: dict[str, int] = {}
-            for said in (said for those in told.values() for said in those):
-                most[said.whose] = max(said.weight, most.get(said.whose, -1))
+            for source in (said for those in evidence.values() for said in those):
+                most[source.whose] = max(source.weight, most.get(source.whose, -1))
             for relation, those in self.former.items():
                 more = [said for said in those.values() if said.weight > most.get(said.whose, -1)]
                 if more:
-                    told.setdefault(relation, []).extend(more)
-        return told
+                    evidence.setdefault(relation, []).extend(more)
+        return evidence
 
 
 def relations_of(memory: Memory) -> set[str]:

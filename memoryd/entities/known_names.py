@@ -29,7 +29,7 @@ class KnownNames:
 
     def __init__(self, people: Sequence[Directory], *, weight: int = 0) -> None:
         """Look in these directories, for those that trust of at least this weight has named."""
-        self._people = [one for one in people if len(one)]
+        self._people = [directory for directory in people if len(directory)]
         self._weight = weight
 
     def find(self, text: str) -> Iterable[Find]:

@@ -70,7 +70,7 @@ class Naming:
         least = people.weight(root)
         rows = [row for row in people.rows if row.id in self._members and row.trust.weight >= least]
         decided = {one for row in rows for one in (row.id, row.merged_into) if row.merged_into or row.name} - {""}
-        given = {straight(people.given_name(one)) for one in self._members} - {""}
+        given = {straight(people.given_name(member)) for member in self._members} - {""}
         # sets of names and ids; those of one set were said to be one
         told = [decided, *(self._told(memory, decided) for memory in memories if memory.trust.weight >= least)]
         known = {
@@ -188,14 +188,14 @@ def _alike(name: str, words: str, directory: Directory) -> Iterator[str]:
     """Yield the roots that may be called so by a nickname, a first name, or without their title."""
     yield from directory.spelt(name, titles=False)  # Bob may be Dr Bob and Bob Miller
     firsts = directory.first_named(short_forms(words.split(maxsplit=1)[0])) if words else ()
-    yield from (one for one in firsts if " " not in words or _may_be(name, directory.names(one)))
+    yield from (first for first in firsts if " " not in words or _may_be(name, directory.names(first)))
 
 
 def _may_be(name: str, known: Sequence[str]) -> bool:
     """Whether someone may be called so by several words: as one of the names, and against none of the full ones."""
     typed, names = spelling(name), [spelling(one) for one in known]
-    full = [one for one in names if " " in one]
-    return any(may_be_one(typed, one) for one in names) and all(may_be_one(typed, one) for one in full)
+    full = [spelt for spelt in names if " " in spelt]
+    return any(may_be_one(typed, spelt) for spelt in names) and all(may_be_one(typed, spelt) for spelt in full)
 
 
 def _related_so(words: str, directory: Directory) -> set[str]:

@@ -144,7 +144,7 @@ def persons_in(text: str) -> Iterator[Person]:
 
 
 def _person(text: str, match: re.Match[str]) -> Person | None:
-    words = [(match.start() + one.start(), one.group()) for one in re.finditer(r"\S+", match.group())]
+    words = [(match.start() + word.start(), word.group()) for word in re.finditer(r"\S+", match.group())]
     starts = _BREAK.search(text, max(0, match.start() - 2), match.start()) is not None
     while starts and len(words) > 1 and _is_start(words[0][1], words[1][1]):
         words = words[1:]

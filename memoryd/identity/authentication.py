@@ -48,12 +48,12 @@ class Session:
 
     def _refused(self, permission: Permission) -> str:
         """Return what is not allowed, what is, and who to ask for more."""
-        held = ", ".join(sorted(one.value for one in self.permissions)) or "nothing"
-        said = f"the grant does not allow {permission.value!r}; it allows {held}"
+        held = ", ".join(sorted(granted.value for granted in self.permissions)) or "nothing"
+        text = f"the grant does not allow {permission.value!r}; it allows {held}"
         if self.grant is None:
-            return said
+            return text
         label = f" {self.grant.label!r}" if self.grant.label else ""
-        return f"{said}. Who runs the host opened it (grant {self.grant.id[:8]}{label}), and can open one that does"
+        return f"{text}. Who runs the host opened it (grant {self.grant.id[:8]}{label}), and can open one that does"
 
     def identity(self, agent_id: str, user_id: str, chat_id: str) -> tuple[str, str, str]:
         """

@@ -82,12 +82,12 @@ class Grants:
                 f"grant_id has {len(prefix)} characters; give at least {limits.MIN_ID_PREFIX}", field="grant_id"
             )
         exact = self._grants.get(prefix)
-        found = [exact] if exact else [grant for grant in self._grants.values() if grant.id.startswith(prefix)]
-        if not found:
+        grants = [exact] if exact else [grant for grant in self._grants.values() if grant.id.startswith(prefix)]
+        if not grants:
             raise GrantNotFound(f"there is no grant {prefix}", field="grant_id")
-        if len(found) > 1:
+        if len(grants) > 1:
             raise AmbiguousId(f"several grants begin with {prefix}; give more of the id", field="grant_id")
-        return found[0]
+        return grants[0]
 
     def all(self) -> list[Grant]:
         """Return every grant, newest first."""

@@ -120,8 +120,8 @@ class Listeners:
         mounted = folder.exists()  # from before a restart: its mounts hold on to it
         try:
             folder.mkdir(mode=0o700, exist_ok=True)
-            found = folder.lstat()
-            if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
+            status = folder.lstat()
+            if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
                 raise Unavailable(f"{folder} is no directory of this user; remove it")
             server = self._make_server(grant, f"unix:{made}")
             await server.start()
@@ -179,12 +179,12 @@ def check_directory(directory: Path) -> None:
     if len(os.fsencode(longest)) > MAX_PATH_BYTES:
         raise SocketRefused(f"sandbox.directory {directory} is too long for a socket; name a shorter one")
     try:
-        found = directory.lstat()
+        status = directory.lstat()
     except FileNotFoundError:
         return
     except OSError as error:
         raise SocketRefused(f"cannot use {directory}: {error.strerror}; name another sandbox.directory") from None
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o077:
         raise SocketRefused(
             f"{directory} must be a directory that this user alone may enter; run chmod 700, or name"
             " another sandbox.directory"

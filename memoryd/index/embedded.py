@@ -58,12 +58,12 @@ class EmbeddedTexts:
 
     def kept(self, entry: Entry, document: int | None) -> Entry:
         """Return an entry that brings no vectors with those that its document has."""
-        held = self.vectors
-        if entry.vector is not None or document is None or held is None or not held.has(document):
+        vectors = self.vectors
+        if entry.vector is not None or document is None or vectors is None or not vectors.has(document):
             return entry
         return replace(
             entry,
-            vector=held.row(document),
+            vector=vectors.row(document),
             tokens=self.tokens.row(document),
             windows=self.windows.row(document),
             fingerprint=self.fingerprint,

@@ -239,8 +239,8 @@ class Pool:
 
     def vectors(self, places: NDArray[np.int64]) -> Floats:
         """Return the vectors of some: shape (len(places), dimensions); none where there is no model."""
-        held = self.index.vectors
-        return np.zeros((len(places), 0), dtype=np.float32) if held is None else held.rows(self.rows[places])
+        vectors = self.index.vectors
+        return np.zeros((len(places), 0), dtype=np.float32) if vectors is None else vectors.rows(self.rows[places])
 
     def look_closely(self, places: NDArray[np.int64]) -> None:
         """Compute the cosines of some, and of those right next to them, in float64: the same bits wherever they lie."""

@@ -12,7 +12,7 @@ from memoryd.index import columns, postings, records, sequences, traits, windows
 from memoryd.index.lookup import numbers_of
 from memoryd.index.records import memory_with_owner, row_with_owner
 from memoryd.index.vectors import Vectors, packed
-from memoryd.model.batch import NEVER, Batch, Said, Times
+from memoryd.model.batch import NEVER, Batch, Provenance, Times
 from memoryd.model.change import Entry
 from memoryd.model.entity import Entity
 from memoryd.model.filter_terms import filter_terms_of
@@ -129,7 +129,7 @@ def batch_of(entries: Sequence[Entry], *, dimensions: int, fingerprint: str) -> 
         traits=[""] * len(memories),
         characters=np.array([len(memory.content) for memory in memories], dtype=np.int64),
         noted=[(n, memory) for n, memory in enumerate(memories) if _is_noted(memory)],
-        said=[(n, _said(one)) for n, one in enumerate(memories) if one.kind is Kind.EPISODE],
+        said=[(n, _said(memory)) for n, memory in enumerate(memories) if memory.kind is Kind.EPISODE],
         terms=[entry.terms for entry in entries],
         vectors=_vectors_of(entries, dimensions, fingerprint),
         tokens=[entry.tokens if entry.fingerprint == fingerprint else b"" for entry in entries],
@@ -146,16 +146,16 @@ def _vectors_of(entries: Sequence[Entry], dimensions: int, fingerprint: str) -> 
 
 
 def _windows_of(entries: Sequence[Entry], fingerprint: str) -> list[tuple[int, bytes]]:
-    return [(n, one.windows) for n, one in enumerate(entries) if one.windows and one.fingerprint == fingerprint]
+    return [(n, entry.windows) for n, entry in enumerate(entries) if entry.windows and entry.fingerprint == fingerprint]
 
 
 def _is_noted(memory: Memory) -> bool:
     return bool(memory.mentions or memory.claims or memory.contested_with)
 
 
-def _said(memory: Memory) -> Said:
+def _said(memory: Memory) -> Provenance:
     source = memory.source
-    return Said(source.thread_id, source.session_id, source.speaker, memory.category)
+    return Provenance(source.thread_id, source.session_id, source.speaker, memory.category)
 
 
 def _times_of(memories: Sequence[Memory]) -> Times:

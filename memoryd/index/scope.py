@@ -285,8 +285,8 @@ class ScopeIndex:
         """Return the live memory of that key: none or one."""
         named = self._documents.get(key)  # of messages key and id are one
         listed = self.listings.keys.get(key, () if named is None else (named,))
-        found = self.memories(document for document in listed if self.columns.is_live(document, now))
-        return [memory for memory in found if memory.key == key]
+        memories = self.memories(document for document in listed if self.columns.is_live(document, now))
+        return [memory for memory in memories if memory.key == key]
 
     def with_words(self, terms: Sequence[str], *, limit: int) -> list[Memory]:
         """Return the newest memories that can be recalled, hidden ones too, and hold all of some words."""
@@ -323,8 +323,8 @@ class ScopeIndex:
 
     def memories(self, documents: Iterable[int]) -> list[Memory]:
         """Return the memories of some documents, oldest first."""
-        found = (self._records.memory(document) for document in documents)
-        return sorted((memory for memory in found if memory is not None), key=lambda memory: memory.create_time)
+        memories = (self._records.memory(document) for document in documents)
+        return sorted((memory for memory in memories if memory is not None), key=lambda memory: memory.create_time)
 
     def corpus(self, terms: Sequence[str], *, with_vouched: bool = False) -> CorpusStats:
         """Return what BM25 needs of this scope; hidden memories count as text, deleted ones do not."""
@@ -375,7 +375,7 @@ class ScopeIndex:
         """Return the documents that a document contests."""
         memory = self._records.memory(row)
         partners = () if memory is None else memory.contested_with
-        return {document for one in partners if (document := self._documents.get(one)) is not None}
+        return {document for partner in partners if (document := self._documents.get(partner)) is not None}
 
     def memory_at(self, row: int) -> Memory | None:
         """Return the memory of a document; None if it was erased meanwhile."""

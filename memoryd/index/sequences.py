@@ -59,8 +59,8 @@ class Loading:
             happened, created = batch.times.happened.tolist(), batch.times.created.tolist()
             trusts = batch.trusts.tolist()
             rows = []
-            for place, said in batch.said:
-                key = session_of(said.thread_id, said.session_id, happened[place], created[place])
+            for place, provenance in batch.said:
+                key = session_of(provenance.thread_id, provenance.session_id, happened[place], created[place])
                 if key is not None:
                     number = self.sessions.setdefault(key, len(self.sessions))
                     rows.append((number, happened[place], created[place], self.count + place, trusts[place]))

@@ -144,8 +144,8 @@ class Loading:
         of_text = (read.asking, read.signs, read.standing)
         of_text_now = (np.frombuffer(one.tobytes(), dtype=np.uint8)[numbers] for one in of_text)
         speakers, assistants = np.full(count, NO_SPEAKER, dtype=np.int64), np.zeros(count, dtype=np.bool_)
-        for place, said in batch.said:
-            voice = said.speaker, said.category
+        for place, provenance in batch.said:
+            voice = provenance.speaker, provenance.category
             if voice not in self._voices:
                 name, is_assistant = _voice(*voice)
                 self._voices[voice] = _number_of(name), is_assistant

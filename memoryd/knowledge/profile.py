@@ -58,7 +58,7 @@ class Lines:
         for number, (raw, line) in enumerate(lines):
             cased = _CASED in line
             self._lines.append(_Line(re.compile(line, re.IGNORECASE if cased else 0), cased))
-            words = {one for one in beginnings(_SYNTAX.sub(" ", raw)) if len(one) == BEGINNING}
+            words = {beginning for beginning in beginnings(_SYNTAX.sub(" ", raw)) if len(beginning) == BEGINNING}
             if not words and any(letter >= FIRST_OF_CJK for letter in raw):
                 continue  # a text without such letters has nothing for it
             if not words or _ENDING.search(raw) or _TORN.search(_ESCAPE.sub(" ", raw)):
@@ -75,12 +75,12 @@ class Lines:
         else:
             numbers = {*self._bare, *(n for word in words if word in self._of for n in self._of[word])}
         lowered = text.lower()
-        found = [
+        matches = [
             match
             for n in numbers
             if (match := self._lines[n].pattern.search(text if self._lines[n].is_cased else lowered)) is not None
         ]
-        return min(found, key=lambda match: match.start()) if found else None
+        return min(matches, key=lambda match: match.start()) if matches else None
 
 
 class _Line(NamedTuple):
@@ -178,11 +178,11 @@ def standing_of(text: str) -> Standing | None:
     if len(text) > MOST_CHARACTERS:
         return None
     text = own_part(tidy(text))
-    found = [one for sentence in _SENTENCE.split(text) for one in _standings(sentence.strip())]
-    if not found or _IN_JEST.search(text) or _INVENTED.search(text) or not_stated(text):
+    standings = [standing for sentence in _SENTENCE.split(text) for standing in _standings(sentence.strip())]
+    if not standings or _IN_JEST.search(text) or _INVENTED.search(text) or not_stated(text):
         return None
-    first = min(found, key=lambda one: (not one.of_user, one.topic))
-    return first._replace(is_mixed=len({one.topic for one in found}) > 1)
+    first = min(standings, key=lambda standing: (not standing.of_user, standing.topic))
+    return first._replace(is_mixed=len({standing.topic for standing in standings}) > 1)
 
 
 def _standings(sentence: str) -> list[Standing]:
@@ -193,13 +193,13 @@ def _standings(sentence: str) -> list[Standing]:
         return [Standing(Topic.INSTRUCTION, of_user=True)] if _ASKED_FOR.match(sentence) else []
     sentence = _without_what_ended(sentence)
     words = beginnings(sentence)
-    found = []
+    standings = []
     for topic in _TO_ASSISTANT if _ASKS.match(sentence) else _READ:
         match = PATTERNS[topic.name].search(sentence, words)
         if match is None or (topic in _TO_ASSISTANT and not _is_to_assistant(sentence, match)):
             continue
-        found.append(Standing(topic, topic is Topic.INSTRUCTION or _is_of_user(sentence, match)))
-    return found if found and not PATTERNS["FORMER"].search(sentence) else []
+        standings.append(Standing(topic, topic is Topic.INSTRUCTION or _is_of_user(sentence, match)))
+    return standings if standings and not PATTERNS["FORMER"].search(sentence) else []
 
 
 def _is_to_assistant(sentence: str, match: re.Match[str]) -> bool:

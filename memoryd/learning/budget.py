@@ -113,7 +113,11 @@ class DailyBudget:
             after = by(self._spent_of(counters))
             names = [CounterName(name, after.day) for name in (TOKENS, COST, CALLS)]
             values = dict(zip(names, (after.tokens, after.micro, after.calls), strict=True))
-            over = tuple(one for one in counters if one.name in {TOKENS, COST, CALLS} and one.day != after.day)
+            over = tuple(
+                counter_name
+                for counter_name in counters
+                if counter_name.name in {TOKENS, COST, CALLS} and counter_name.day != after.day
+            )
             change = ChangeSet(
                 counters=values, counters_before={name: counters.get(name) for name in names}, forget_counters=over
             )

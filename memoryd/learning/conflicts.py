@@ -88,18 +88,18 @@ async def resolve_conflict(
     reason: str = "",
 ) -> tuple[ShownMemory, ShownMemory]:
     """Decide between two memories of one scope, and return them as they are then; see ResolveConflict."""
-    said = check_text(reason, "reason", limit=MAX_REASON_BYTES).strip()
-    if said and ports.guards.secrets([said]):
+    text = check_text(reason, "reason", limit=MAX_REASON_BYTES).strip()
+    if text and ports.guards.secrets([text]):
         raise InvalidArgument("reason holds a credential", field="reason")
     first, second = await find(memory_id, caller, ports.store), await find(other_id, caller, ports.store)
     if first.id == second.id or first.owner != second.owner:
         raise InvalidArgument("id and other_id must be two memories of one scope", field="other_id")
 
     async def decide() -> Decision[tuple[ShownMemory, ShownMemory]]:
-        kept, other = await find(first.id, caller, ports.store), await find(second.id, caller, ports.store)
-        if resolution is Resolution.SUPERSEDE and other.superseded_by == kept.id:
-            return Decision(None, lambda: _shown(kept, other, caller, ports, now))
-        check_changeable(kept, caller, now)
+        newer, other = await find(first.id, caller, ports.store), await find(second.id, caller, ports.store)
+        if resolution is Resolution.SUPERSEDE and other.superseded_by == newer.id:
+            return Decision(None, lambda: _shown(newer, other, caller, ports, now))
+        check_changeable(newer, caller, now)
         check_changeable(other, caller, now)
         if resolution is Resolution.SUPERSEDE and other.key:
             raise InvalidArgument(
@@ -108,24 +108,24 @@ async def resolve_conflict(
                 field="other_id",
             )
         entries = {
-            entry.memory.id: entry for entry in await ports.store.memories.entries(kept.owner, [kept.id, other.id])
+            entry.memory.id: entry for entry in await ports.store.memories.entries(newer.owner, [newer.id, other.id])
         }
-        changed = {kept.id: without_contested(kept, other.id), other.id: without_contested(other, kept.id)}
+        changed = {newer.id: without_contested(newer, other.id), other.id: without_contested(other, newer.id)}
         freed: list[Entry] = []
         if resolution is Resolution.KEEP_BOTH:
-            why = Judgement(KEPT, said or "it was decided that both hold")
+            why = Judgement(KEPT, text or "it was decided that both hold")
             changed = {
-                kept.id: replace(changed[kept.id], judgement=replace(why, evidence=other.id)),
-                other.id: replace(changed[other.id], judgement=replace(why, evidence=kept.id)),
+                newer.id: replace(changed[newer.id], judgement=replace(why, evidence=other.id)),
+                other.id: replace(changed[other.id], judgement=replace(why, evidence=newer.id)),
             }
         else:
-            why = Judgement("resolved", said or "it was decided between the two", kept.id)
-            changed[other.id] = retired(other, kept.id, why, now, trust=caller.trust)
-            supersedes = tuple(dict.fromkeys((*kept.supersedes, other.id)))
-            changed[kept.id] = replace(changed[kept.id], supersedes=supersedes)
-            freed = [entry for entry in await released([other], ports.store) if entry.memory.id != kept.id]
+            why = Judgement("resolved", text or "it was decided between the two", newer.id)
+            changed[other.id] = retired(other, newer.id, why, now, trust=caller.trust)
+            supersedes = tuple(dict.fromkeys((*newer.supersedes, other.id)))
+            changed[newer.id] = replace(changed[newer.id], supersedes=supersedes)
+            freed = [entry for entry in await released([other], ports.store) if entry.memory.id != newer.id]
         updates = [replace(entries[one], memory=memory) for one, memory in changed.items()]
-        answer = changed[kept.id], changed[other.id]
+        answer = changed[newer.id], changed[other.id]
         return Decision(ChangeSet(updates=(*updates, *freed)), lambda: _shown(*answer, caller, ports, now))
 
     return await decide_and_commit([first.owner], decide, ports, now=now, grant_id=caller.grant_id)

@@ -213,8 +213,8 @@ class Contradictions:
             await self._model.read([PLAIN])  # else it is the model
             return Counter(statements=1, failed=1)
         counts: Counter[str] = Counter()
-        for one in statements:
-            counts += await self._read_or_pass([one])
+        for memory in statements:
+            counts += await self._read_or_pass([memory])
         return counts
 
     async def _read(self, statements: Sequence[Memory], model: PairReader) -> Counter[str]:
@@ -246,8 +246,10 @@ class Contradictions:
             if known is None:
                 return Decision(None, answering(0))
             why = Judgement(CONTRADICTION_RULE, "a model reads the newer one as a change of it", newer.id)
-            marked, rivals = contested_both(known, [(one, why) for one in live.values() if _is_open(known, one)])
-            updates = tuple(replace(entries[one.id], memory=one) for one in (marked, *rivals))
+            marked, rivals = contested_both(
+                known, [(memory, why) for memory in live.values() if _is_open(known, memory)]
+            )
+            updates = tuple(replace(entries[memory.id], memory=memory) for memory in (marked, *rivals))
             return Decision(ChangeSet(updates=updates) if rivals else None, answering(len(rivals)))
 
         with in_call(daemon_call(newer.owner, CONTRADICTION_JOB, ports, now)):
@@ -259,8 +261,8 @@ def _is_open(newer: Memory, older: Memory) -> bool:
     if older.id in newer.contested_with or (older.reinforce_time and older.reinforce_time >= newer.create_time):
         return False
     return not any(
-        one.judgement is not None and (one.judgement.rule, one.judgement.evidence) == (KEPT, other.id)
-        for one, other in ((newer, older), (older, newer))
+        memory.judgement is not None and (memory.judgement.rule, memory.judgement.evidence) == (KEPT, other.id)
+        for memory, other in ((newer, older), (older, newer))
     )
 
 
@@ -277,9 +279,9 @@ async def suspects(statements: Sequence[Memory], ports: Ports, *, now: datetime)
         beside = await known.neighbours(newer, vector, limit=NEAREST, floor=LEAST_NEAR, until=newer.create_time)
         content = reader.read(newer.content).words.content
         others = [
-            one.memory
-            for one in sorted(beside, key=lambda one: -one.similarity)
-            if _may_be_of(newer, one) and reader.read(one.memory.content).words.content != content
+            neighbour.memory
+            for neighbour in sorted(beside, key=lambda neighbour: -neighbour.similarity)
+            if _may_be_of(newer, neighbour) and reader.read(neighbour.memory.content).words.content != content
         ]  # in one frame, what fills it tells them apart: the rules have judged that
         found.append((newer, _with_equals(newer, others, MOST_BESIDE)))
         await asyncio.sleep(0)
@@ -297,7 +299,7 @@ async def _vector_of(memory: Memory, index: ScopeIndex | None, ports: Ports) -> 
 
 def _with_equals(newer: Memory, others: Sequence[Memory], most: int) -> list[Memory]:
     """Return the first of some statements, so that those of lower trust take half of the places at the most."""
-    return first_places(others, most, lambda one: newer.trust.outranks(one.trust), keeps_free=True)
+    return first_places(others, most, lambda memory: newer.trust.outranks(memory.trust), keeps_free=True)
 
 
 def _may_be_of(newer: Memory, beside: Neighbour) -> bool:

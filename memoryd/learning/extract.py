@@ -79,12 +79,12 @@ async def notice(ports: Ports, *, wait_s: float, now: datetime, kind: str = EXTR
     page = await ports.store.conversations.first_said(known or 0, limit=NOTICED)
     if not page:
         return 0
-    looked = sum(one.count for one in page)
-    threads = {(one.owner, one.thread_id) for one in page}
+    looked = sum(first_said.count for first_said in page)
+    threads = {(first_said.owner, first_said.thread_id) for first_said in page}
     async with ports.shared.locks.hold({thread_lock(*thread) for thread in threads}):
         # what was erased meanwhile is no longer there, and must not be noted as if it were
-        held = await ports.store.conversations.first_said(known or 0, limit=NOTICED)
-        first = [one for one in held if (one.owner, one.thread_id) in threads]
+        first_saids = await ports.store.conversations.first_said(known or 0, limit=NOTICED)
+        first = [first_said for first_said in first_saids if (first_said.owner, first_said.thread_id) in threads]
         changes = [change async for change in _noted(first, ports.store, wait_s, now, kind)]
         try:
             await ports.store.commits.write(*changes, _moved(page, known, kind))
@@ -95,7 +95,7 @@ async def notice(ports: Ports, *, wait_s: float, now: datetime, kind: str = EXTR
 
 def _moved(page: Sequence[FirstSaid], known: int | None, kind: str) -> ChangeSet:
     """Return the change that counts a page of messages."""
-    last = max(one.last_number for one in page)
+    last = max(first_said.last_number for first_said in page)
     return ChangeSet(counters={_DONE[kind]: last}, counters_before={_DONE[kind]: known})
 
 
@@ -103,14 +103,16 @@ async def _noted(
     first: Iterable[FirstSaid], store: Store, wait_s: float, now: datetime, kind: str
 ) -> AsyncIterator[ChangeSet]:
     """Yield what is noted of threads with a new message each."""
-    for one in first:
-        held = await store.work.get(one.owner, kind, one.thread_id)
-        if held is not None and held.state is WorkState.WAITING:
+    for first_said in first:
+        work = await store.work.get(first_said.owner, kind, first_said.thread_id)
+        if work is not None and work.state is WorkState.WAITING:
             continue
-        due = min(now, one.create_time) + timedelta(seconds=wait_s)
-        if held is None:
-            held = Work(kind=kind, owner=one.owner, thread_id=one.thread_id, seq=one.seq - 1, due_time=due)
-        yield ChangeSet(work=(replace(held, state=WorkState.WAITING, due_time=due),))
+        due = min(now, first_said.create_time) + timedelta(seconds=wait_s)
+        if work is None:
+            work = Work(
+                kind=kind, owner=first_said.owner, thread_id=first_said.thread_id, seq=first_said.seq - 1, due_time=due
+            )
+        yield ChangeSet(work=(replace(work, state=WorkState.WAITING, due_time=due),))
 
 
 async def unnoticed(store: Store, *, now: datetime, kind: str) -> list[Work]:
@@ -118,13 +120,13 @@ async def unnoticed(store: Store, *, now: datetime, kind: str) -> list[Work]:
     after = (await store.work.counters()).get(_DONE[kind], 0)
     found: dict[object, Work] = {}
     while page := await store.conversations.first_said(after, limit=NOTICED):
-        after = max(one.last_number for one in page)
-        for one in page:
-            key = one.owner, one.thread_id
+        after = max(first_said.last_number for first_said in page)
+        for message in page:
+            key = message.owner, message.thread_id
             if key not in found:
-                held = await store.work.get(one.owner, kind, one.thread_id)
-                seq = one.seq - 1 if held is None else held.seq
-                found[key] = Work(kind=kind, owner=one.owner, thread_id=one.thread_id, seq=seq, due_time=now)
+                work = await store.work.get(message.owner, kind, message.thread_id)
+                seq = message.seq - 1 if work is None else work.seq
+                found[key] = Work(kind=kind, owner=message.owner, thread_id=message.thread_id, seq=seq, due_time=now)
     return list(found.values())
 
 
@@ -182,8 +184,8 @@ async def extract_threads(
     outcomes: Counter[str] = Counter()
     together: list[_Step] = []
     for step in (step for read in reads for step in read.steps):
-        most = WRITTEN_AT_ONCE - sum(len(one.found) for one in together)
-        same = all(one.work.thread_id != step.work.thread_id for one in together)
+        most = WRITTEN_AT_ONCE - sum(len(step.found) for step in together)
+        same = all(other.work.thread_id != step.work.thread_id for other in together)
         if together and not (same and len(step.found) <= most and step.grant_id == together[0].grant_id):
             outcomes += await _write(together, ports, now)
             together = []
@@ -218,17 +220,17 @@ async def _read(
     messages = _within(messages, known, MOST_CHARACTERS[work.kind] if count > 1 else 0)
     last = messages[-1].seq if len(messages) > known else last
     exchange = Exchange(messages, known + skips)
-    found = await extractor.extract(exchange) if _learns(work, ports) else []
-    if skips and not found:
+    facts = await extractor.extract(exchange) if _learns(work, ports) else []
+    if skips and not facts:
         raise NothingBehind
     least = ports.policy.of(work.owner.agent_id).extraction_threshold
-    kept = sorted((one for one in found if one.confidence >= least), key=lambda one: one.message.seq)
+    sure = sorted((fact for fact in facts if fact.confidence >= least), key=lambda fact: fact.message.seq)
     goes_on = last < thread.last_seq
     attempts = work.attempts if goes_on and not skips else 0  # one by one, up to the one that fails
     return _Read(
         Extracted(len(exchange.new), goes_on=goes_on, seq=last),
-        kept,
-        [*_steps(replace(work, attempts=attempts, error="", due_time=now), work, _parts(kept), last, thread)],
+        sure,
+        [*_steps(replace(work, attempts=attempts, error="", due_time=now), work, _parts(sure), last, thread)],
     )
 
 
@@ -255,23 +257,23 @@ async def write_work(known: Work, new: Work, ports: Ports, *, now: datetime) -> 
     """Write down where the work on a thread stands, unless someone went on with it meanwhile, or it is gone."""
 
     async def decide() -> Decision[None]:
-        held = await ports.store.work.get(known.owner, known.kind, known.thread_id)
-        same = held is not None and held.seq == known.seq
+        work = await ports.store.work.get(known.owner, known.kind, known.thread_id)
+        same = work is not None and work.seq == known.seq
         return Decision(ChangeSet(work=(new,)) if same else None, no_answer)
 
     locks = [known.owner, thread_lock(known.owner, known.thread_id)]
     await decide_and_commit(locks, decide, ports, now=now, grant_id="")
 
 
-def _parts(found: Sequence[Learnt]) -> list[list[Learnt]]:
+def _parts(facts: Sequence[Learnt]) -> list[list[Learnt]]:
     """Return facts, in the order of their messages, in parts that are written together: of one grant, and not many."""
     parts: list[list[Learnt]] = [[]]
-    for one in found:
-        last = parts[-1][-1].message if parts[-1] else one.message
-        is_full = len(parts[-1]) >= WRITTEN_AT_ONCE and last.seq != one.message.seq
-        if is_full or last.grant_id != one.message.grant_id:
+    for fact in facts:
+        last = parts[-1][-1].message if parts[-1] else fact.message
+        is_full = len(parts[-1]) >= WRITTEN_AT_ONCE and last.seq != fact.message.seq
+        if is_full or last.grant_id != fact.message.grant_id:
             parts.append([])
-        parts[-1].append(one)
+        parts[-1].append(fact)
     return parts
 
 
@@ -298,13 +300,13 @@ async def _write(steps: Sequence[_Step], ports: Ports, now: datetime) -> Counter
     A thread with which someone else has gone on meanwhile is left out.
     """
     owner = steps[0].work.owner
-    offers = [(n, offer) for n, step in enumerate(steps) for one in step.found if (offer := offered(one, now))]
+    offers = [(n, offer) for n, step in enumerate(steps) for fact in step.found if (offer := offered(fact, now))]
     vectors = await embedded([offer for _, offer in offers], ports.embedder)
     places = {
-        one.id: (one.thread_id, one.seq)
+        message.id: (message.thread_id, message.seq)
         for step in steps
         for learnt in step.found
-        for one in (learnt.message, *learnt.also)
+        for message in (learnt.message, *learnt.also)
     }
 
     async def decide() -> Decision[Counter[str]]:
@@ -317,16 +319,18 @@ async def _write(steps: Sequence[_Step], ports: Ports, now: datetime) -> Counter
         left = [
             (offer, vector)
             for (n, offer), vector in zip(offers, vectors, strict=True)
-            if n in news and all(places[one] in stored for one in offer[0].source.message_ids)
+            if n in news and all(places[message_id] in stored for message_id in offer[0].source.message_ids)
         ]  # what was erased meanwhile is not learnt
         if not left:
             return Decision(ChangeSet(work=work), answering(Counter()))
         if ports.policy.of(owner.agent_id).extraction_review:
             waiting = await proposed([offer for offer, _ in left], ports, now)
             return Decision(ChangeSet(work=work, proposals=waiting), answering(Counter(proposed=len(waiting))))
-        said, known = zip(*left, strict=True)
-        done = await judged(said, known, owner, ports, now=now)
-        return Decision(replace(done.change, work=work), answering(Counter(one.outcome.value for one in done.outcomes)))
+        row, known = zip(*left, strict=True)
+        done = await judged(row, known, owner, ports, now=now)
+        return Decision(
+            replace(done.change, work=work), answering(Counter(outcome.outcome.value for outcome in done.outcomes))
+        )
 
     threads = [thread_lock(owner, step.work.thread_id) for step in steps]
     locks = [owner, *threads, *quota_locks([offer for _, offer in offers], ports.guards)]
@@ -336,9 +340,9 @@ async def _write(steps: Sequence[_Step], ports: Ports, now: datetime) -> Counter
 
 async def _still(step: _Step, store: Store) -> Work | None:
     """Return how far a thread's work is then; None if another daemon was faster, or the thread is gone."""
-    held = await store.work.get(step.work.owner, step.work.kind, step.work.thread_id)
+    work = await store.work.get(step.work.owner, step.work.kind, step.work.thread_id)
     there = await store.conversations.thread(step.work.owner, step.work.thread_id)
-    if held is None or held.seq != step.work.seq or there is None or there.create_time != step.thread.create_time:
+    if work is None or work.seq != step.work.seq or there is None or there.create_time != step.thread.create_time:
         return None
     goes_on = step.after.state is WorkState.IDLE and there.last_seq > step.after.seq  # what came meanwhile is read next
     return replace(step.after, state=WorkState.WAITING) if goes_on else step.after

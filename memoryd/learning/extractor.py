@@ -87,9 +87,9 @@ def load_extractor(name: str, known: dict[str, Callable[[], Extractor]]) -> Extr
         return None
     if name in known:
         return known[name]()
-    found = {point.name: point for point in entry_points(group=ENTRY_POINTS)}
-    if name not in found:
-        there = ", ".join(sorted({*NOBODY, *known, *found}))
+    installed = {point.name: point for point in entry_points(group=ENTRY_POINTS)}
+    if name not in installed:
+        there = ", ".join(sorted({*NOBODY, *known, *installed}))
         raise ExtractorRefused(f"learning.extractor is {name!r}; there are: {there}")
-    made: Extractor = found[name].load()()
+    made: Extractor = installed[name].load()()
     return made

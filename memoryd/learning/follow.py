@@ -221,29 +221,33 @@ class Learner:
             ready = [work for work in held if work is not None and work.state is WorkState.WAITING]
             assert self._extractor is not None  # noqa: S101  the caller asked
             done, outcomes = await extract_threads(ready, self._extractor, self._ports, now=self._clock())
-            counts += Counter({"messages": sum(one.message_count for one in done), **outcomes})
-            return [replace(work, seq=one.seq) for work, one in zip(ready, done, strict=True) if one.goes_on]
+            counts += Counter({"messages": sum(extracted.message_count for extracted in done), **outcomes})
+            return [
+                replace(work, seq=extracted.seq)
+                for work, extracted in zip(ready, done, strict=True)
+                if extracted.goes_on
+            ]
 
     async def _read_page(self, work: Work, counts: Counter[str]) -> Work | None:
         """Read the next messages of a thread; return its work if it goes on at once."""
         async with self._turn:
-            held = await self._ports.store.work.get(work.owner, work.kind, work.thread_id)
-            if self._extractor is None or held is None or held.state is not WorkState.WAITING:
+            stored = await self._ports.store.work.get(work.owner, work.kind, work.thread_id)
+            if self._extractor is None or stored is None or stored.state is not WorkState.WAITING:
                 return None
             try:
-                done, _ = await extract_thread(held, self._extractor, self._ports, now=self._clock())
+                done, _ = await extract_thread(stored, self._extractor, self._ports, now=self._clock())
             except NotNow as error:
                 self._wait(error)
                 counts["put_off"] += 1
-                await self._put_off(held, error.reason, may_park=False)
+                await self._put_off(stored, error.reason, may_park=False)
                 return None
             except Exception as error:  # noqa: BLE001  one thread that cannot be read keeps no other from it
                 fault = _fault_of(error)
                 self._tell(fault)
                 counts["failed"] += 1
-                return await self._after_failure(held, fault, counts)
+                return await self._after_failure(stored, fault, counts)
             counts += Counter({"messages": done.message_count, **done.outcomes})
-            return replace(held, seq=done.seq) if done.goes_on else None  # the next page looks how it stands
+            return replace(stored, seq=done.seq) if done.goes_on else None  # the next page looks how it stands
 
     async def _after_failure(self, work: Work, error: str, counts: Counter[str]) -> Work | None:
         """
@@ -270,12 +274,12 @@ class Learner:
         progress.total_count = len(works)
         for work in works.values():
             counts["threads"] += 1
-            held: Work | None = work
-            while held is not None and self._extractor is not None:
+            current: Work | None = work
+            while current is not None and self._extractor is not None:
                 asks = self._extractor if self.kind == EXTRACTION_JOB else Nobody()
-                done, found = await extract_thread(held, asks, self._ports, now=progress.now, dry_run=True)
-                counts += Counter({"messages": done.message_count, "facts": len(found)})
-                held = replace(held, seq=done.seq) if done.goes_on else None
+                done, facts = await extract_thread(current, asks, self._ports, now=progress.now, dry_run=True)
+                counts += Counter({"messages": done.message_count, "facts": len(facts)})
+                current = replace(current, seq=done.seq) if done.goes_on else None
                 await asyncio.sleep(BREATH_S)
             progress.done_count += 1
         return dict(counts)

@@ -55,13 +55,13 @@ def borne(fact: str, text: str) -> float:
 
 def adds_names_or_figures(fact: str, text: str) -> bool:
     """Whether a fact has a figure, or a name within a sentence, that a text has not."""
-    said, figures = text.casefold(), {*_FIGURE.findall(text)}
+    line, figures = text.casefold(), {*_FIGURE.findall(text)}
     if any(figure not in figures for figure in _FIGURE.findall(fact)):
         return True
     if _counts_otherwise(fact, text):
         return True
     names = (name.casefold().removesuffix("'s").removesuffix("’s") for name in _NAME.findall(fact))
-    return any(name not in said for name in names if name not in _PRONOUNS)
+    return any(name not in line for name in names if name not in _PRONOUNS)
 
 
 def _counts_otherwise(fact: str, text: str) -> bool:
@@ -92,6 +92,6 @@ def turns(fact: str, text: str) -> bool:
 
 def contradicts(fact: str, sentences: Sequence[str]) -> bool:
     """Whether a fact says another thing of the same than one of some sentences does, by the rules of statements."""
-    said = Reading(fact)
-    relations = (compare(said, Reading(sentence), similarity=0.0).relation for sentence in sentences)
+    reading = Reading(fact)
+    relations = (compare(reading, Reading(sentence), similarity=0.0).relation for sentence in sentences)
     return any(relation in {Relation.CHANGED, Relation.DOUBTFUL} for relation in relations)

@@ -82,24 +82,24 @@ async def pending_sessions(  # noqa: PLR0913  one argument for each field of the
     loop = asyncio.get_running_loop()
     deadline, pause_s = loop.time() + wait_s, LOOK_S
     while True:
-        found: list[Session] = []
+        sessions: list[Session] = []
         after = ""
         while page := await ports.store.conversations.pending_sessions(limit=READ_AT_ONCE, after=after):
             after = page[-1][0]
-            found += [session for _, session in page if wanted(session)]
-        if found or loop.time() >= deadline or ports.shared.stopping.is_set():
-            return _in_turns_of_owners(found)[:size]
+            sessions += [session for _, session in page if wanted(session)]
+        if sessions or loop.time() >= deadline or ports.shared.stopping.is_set():
+            return _in_turns_of_owners(sessions)[:size]
         await asyncio.sleep(min(pause_s, max(0.0, deadline - loop.time())))
         pause_s = min(LONGEST_LOOK_S, 1.5 * pause_s)  # of ten thousand sessions a look takes 0.2 s
 
 
-def _in_turns_of_owners(found: Sequence[Session]) -> list[Session]:
+def _in_turns_of_owners(sessions: Sequence[Session]) -> list[Session]:
     """Return sessions, those first that ended first, but of each owner one in turn: no one fills the list alone."""
     places: Counter[Owner] = Counter()
     order: list[tuple[int, int, Session]] = []
-    for n, one in enumerate(sorted(found, key=lambda one: (one.end_time or one.start_time, one.id))):
-        order.append((places[one.owner], n, one))
-        places[one.owner] += 1
+    for n, session in enumerate(sorted(sessions, key=lambda ended: (ended.end_time or ended.start_time, ended.id))):
+        order.append((places[session.owner], n, session))
+        places[session.owner] += 1
     return [one for _, _, one in sorted(order, key=lambda row: row[:2])]
 
 
@@ -122,9 +122,9 @@ async def _leased(key: SessionKey, worker: str, ports: Ports, now: datetime) -> 
             raise Conflict(f"{known.lease_by} works on the session; take another one", field="session")
         if known.state is not SessionState.PENDING:  # no one works on it
             return Decision(None, answering(known))
-        held = replace(known, lease_by=worker, lease_time=now + LEASE)
-        change = ChangeSet(conversation=ConversationChange(key.owner, sessions=(held,)))
-        return Decision(change, answering(held))
+        session = replace(known, lease_by=worker, lease_time=now + LEASE)
+        change = ChangeSet(conversation=ConversationChange(key.owner, sessions=(session,)))
+        return Decision(change, answering(session))
 
     return await decide_and_commit([thread_lock(key.owner, key.thread_id)], decide, ports, now=now, grant_id="")
 
@@ -137,10 +137,10 @@ async def session_messages(
     session = await _leased(key, worker, ports, now)
     bound = repr(("session", key.owner, key.thread_id, key.session_id)).encode()
     after = read_number(page_token, ports.secret, bound) if page_token else session.first_seq - 1
-    found: list[Message] = []
+    messages: list[Message] = []
     used = 0
-    while after < session.last_seq and len(found) < size:
-        step = min(size - len(found), READ_AT_ONCE)
+    while after < session.last_seq and len(messages) < size:
+        step = min(size - len(messages), READ_AT_ONCE)
         part = await ports.store.conversations.messages(
             MessageSelector(
                 owner=key.owner,
@@ -154,12 +154,12 @@ async def session_messages(
         )
         for message in part:
             used += message.text_bytes
-            if used > limits.MAX_PAGE_BYTES and found:
-                return found, number_after(found[-1].seq, ports.secret, bound), session
-            found.append(message)
+            if used > limits.MAX_PAGE_BYTES and messages:
+                return messages, number_after(messages[-1].seq, ports.secret, bound), session
+            messages.append(message)
         after += step
     more = after < session.last_seq
-    return found, number_after(after, ports.secret, bound) if more else "", session
+    return messages, number_after(after, ports.secret, bound) if more else "", session
 
 
 async def complete_session(key: SessionKey, worker: str, ports: Ports, *, now: datetime) -> Session:
@@ -234,15 +234,17 @@ class _SaveFacts(Write[list[AddResult]]):
 
     async def _offered(self, fact: SaidFact) -> Offered | None:
         key = self._key
-        found = await self.ports.store.conversations.messages(self._named(fact.message_ids))
-        of_session = {message.id: message for message in found if message.session_id == key.session_id}
-        missing = [one for one in fact.message_ids if one not in of_session]
+        messages = await self.ports.store.conversations.messages(self._named(fact.message_ids))
+        of_session = {message.id: message for message in messages if message.session_id == key.session_id}
+        missing = [message_id for message_id in fact.message_ids if message_id not in of_session]
         if missing or not fact.message_ids:
-            said = f"{missing[0]!r} is no message of the session" if missing else "name the messages that say so"
-            raise InvalidArgument(f"message_ids: {said}", field="message_ids")
+            text = f"{missing[0]!r} is no message of the session" if missing else "name the messages that say so"
+            raise InvalidArgument(f"message_ids: {text}", field="message_ids")
         if fact.confidence < self.ports.policy.of(key.owner.agent_id).extraction_threshold:
             return None
-        ordered = sorted(of_session.values(), key=lambda one: (one.trust.weight, one.role is Role.USER, one.seq))
+        ordered = sorted(
+            of_session.values(), key=lambda message: (message.trust.weight, message.role is Role.USER, message.seq)
+        )
         learnt = Learnt(
             content=fact.content,
             message=ordered[0],
@@ -272,7 +274,7 @@ class _SaveFacts(Write[list[AddResult]]):
             return self._answering(None, Rejection.DISABLED, request)
         if not self._offers:
             return self._answering(None, Rejection.CONFIDENCE, request)
-        ids = {one for draft, _ in self._offers for one in draft.source.message_ids}
+        ids = {message_id for draft, _ in self._offers for message_id in draft.source.message_ids}
         there = await self.ports.store.conversations.heads(self._named(ids))
         if ids - {message.id for message in there}:
             raise Conflict("a message that the facts name was erased meanwhile", field="facts")
@@ -286,22 +288,22 @@ class _SaveFacts(Write[list[AddResult]]):
         change = replace(change, request=request.record(AddReceipt(outcomes), self.now))
 
         async def answer() -> list[AddResult]:
-            return [await self._result(one, None if done is None else done) for one in outcomes]
+            return [await self._result(outcome, None if done is None else done) for outcome in outcomes]
 
         return Decision(change, answer)
 
     async def replay(self, earlier: RecordedRequest) -> list[AddResult]:
-        return [await self._result(one, None) for one in statements_of(earlier)]
+        return [await self._result(outcome, None) for outcome in statements_of(earlier)]
 
-    async def _result(self, one: StatementOutcome, done: Judged | None) -> AddResult:
-        if not one.memory_id:
-            return one.result()
+    async def _result(self, outcome: StatementOutcome, done: Judged | None) -> AddResult:
+        if not outcome.memory_id:
+            return outcome.result()
         if done is not None:
-            memory = done.session.memory(one.memory_id)
+            memory = done.session.memory(outcome.memory_id)
         else:
-            known = await memory_now(self.ports.store, self.caller.visibility, one.memory_id)
+            known = await memory_now(self.ports.store, self.caller.visibility, outcome.memory_id)
             if known is None:
-                return one.result()
+                return outcome.result()
             memory = known
         shown = await present_one(memory, self.caller, self.ports, self.now)
-        return one.result(shown, memory.contested_with)
+        return outcome.result(shown, memory.contested_with)

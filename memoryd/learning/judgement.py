@@ -103,8 +103,8 @@ def _was_restored(memory: Memory, other: Memory) -> bool:
 
 async def _verdict(newer: Memory, older: Memory, model: LanguageModel) -> str:
     said = {
-        name: {"day": f"{one.create_time:%Y-%m-%d}", "speaker": one.narrator, "text": one.content}
-        for name, one in (("older", older), ("newer", newer))
+        name: {"day": f"{memory.create_time:%Y-%m-%d}", "speaker": memory.narrator, "text": memory.content}
+        for name, memory in (("older", older), ("newer", newer))
     }
     try:
         reply = await model.ask(PROMPT, json.dumps(said, ensure_ascii=False), SCHEMA)

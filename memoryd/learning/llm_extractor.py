@@ -81,13 +81,13 @@ class LlmExtractor:
 
     async def extract(self, exchange: Exchange) -> list[Learnt]:
         """Return what the model says of new messages, as far as they bear it. Raises what keeps the model from it."""
-        found: list[Learnt] = []
+        facts: list[Learnt] = []
         for shown in _by_speaker(await _shown(exchange)):
-            found += await self._of_one(shown)
-        unique = {(one.content.casefold(), one.message.id): one for one in found}
-        return sorted(unique.values(), key=lambda one: one.message.seq)
+            facts += await self._of_one(shown)
+        unique = {(fact.content.casefold(), fact.message.id): fact for fact in facts}
+        return sorted(unique.values(), key=lambda fact: fact.message.seq)
 
-    async def _of_one(self, shown: Sequence[_Shown]) -> list[Learnt]:
+    async def _of_one(self, shown: Sequence[_ShownMessage]) -> list[Learnt]:
         """Return what the model says of the messages of one speaker, who came through one door."""
         try:
             reply = await self._model.ask(PROMPT, "\n".join(_lines(shown)), SCHEMA)
@@ -98,9 +98,9 @@ class LlmExtractor:
         facts = facts_in_reply(reply.text)
         if facts is None:
             raise ReplyRefused("the language model sent a reply that says nothing")
-        found = [learnt for fact in facts if (learnt := self._learnt(fact, shown)) is not None]
-        await self._look_at_form(reply.text, is_empty=not facts, is_borne=bool(found))
-        return found
+        learnt_facts = [learnt for fact in facts if (learnt := self._learnt(fact, shown)) is not None]
+        await self._look_at_form(reply.text, is_empty=not facts, is_borne=bool(learnt_facts))
+        return learnt_facts
 
     async def _look_at_form(self, text: str, *, is_empty: bool, is_borne: bool) -> None:
         """
@@ -123,27 +123,29 @@ class LlmExtractor:
             pause_s = backoff_s(self._prose - MOST_PROSE + 1, first_s=FIRST_PAUSE_S, longest_s=LONGEST_PAUSE_S)
             raise NotNow("the language model answers with prose that no message bears", for_s=pause_s)
 
-    def _learnt(self, said: SaidInReply, shown: Sequence[_Shown]) -> Learnt | None:
+    def _learnt(self, statement: SaidInReply, shown: Sequence[_ShownMessage]) -> Learnt | None:
         """Return what a fact of the reply teaches; None where no message bears it."""
-        if len(said.fact) > MOST_CHARACTERS or not _is_statement(said.fact):
+        if len(statement.fact) > MOST_CHARACTERS or not _is_statement(statement.fact):
             return None
-        bearer = _bearer(said, shown)
-        if bearer is None or contradicts(said.fact, bearer.sentences) or turns(said.fact, bearer.said):
+        bearer = _bearer(statement, shown)
+        if bearer is None or contradicts(statement.fact, bearer.sentences) or turns(statement.fact, bearer.said):
             return None
-        if adds_names_or_figures(said.fact, f"{bearer.message.name} {bearer.said} {bearer.asked}"):
+        if adds_names_or_figures(statement.fact, f"{bearer.message.name} {bearer.said} {bearer.asked}"):
             return None
         return Learnt(
-            content=said.fact,
+            content=statement.fact,
             message=bearer.message,
-            category=said.category if said.category in CATEGORIES else "other",
-            confidence=min(MOST_CONFIDENCE, UNSAID_CONFIDENCE if said.confidence is None else said.confidence),
-            also=() if bearer.before is None or borne(said.fact, bearer.said) >= LEAST_BORNE else (bearer.before,),
+            category=statement.category if statement.category in CATEGORIES else "other",
+            confidence=min(
+                MOST_CONFIDENCE, UNSAID_CONFIDENCE if statement.confidence is None else statement.confidence
+            ),
+            also=() if bearer.before is None or borne(statement.fact, bearer.said) >= LEAST_BORNE else (bearer.before,),
             metadata={"extractor": f"{self.name} {self._model.model}"[:200], "prompt": PROMPT},
         )
 
 
 @dataclass(frozen=True, slots=True)
-class _Shown:
+class _ShownMessage:
     """What the model is shown of a message."""
 
     message: Message
@@ -159,23 +161,23 @@ class _Shown:
         return " ".join(self.sentences)
 
 
-async def _shown(exchange: Exchange) -> list[_Shown]:
+async def _shown(exchange: Exchange) -> list[_ShownMessage]:
     """Return the new messages in which users state something."""
-    found = []
+    shown = []
     for message, before in await spoken_in(exchange):
         sentences = stated_sentences(without_recalled(message.content))
         if sentences:
             asked = "" if before is None else _asked(before)
-            found.append(_Shown(message, sentences, asked, before if asked else None))
-    return found
+            shown.append(_ShownMessage(message, sentences, asked, before if asked else None))
+    return shown
 
 
-def _by_speaker(shown: Sequence[_Shown]) -> Iterator[list[_Shown]]:
+def _by_speaker(shown: Sequence[_ShownMessage]) -> Iterator[list[_ShownMessage]]:
     """Yield the messages of one speaker, door and trust at a time: none may tell the model what another has said."""
-    parts: dict[object, list[_Shown]] = {}
+    parts: dict[object, list[_ShownMessage]] = {}
     for one in shown:
-        said = one.message
-        parts.setdefault((said.trust, said.grant_id, said.speaker, said.author), []).append(one)
+        message = one.message
+        parts.setdefault((message.trust, message.grant_id, message.speaker, message.author), []).append(one)
     yield from parts.values()
 
 
@@ -186,12 +188,12 @@ def _asked(before: Message) -> str:
     return " ".join(own_sentences(without_recalled(before.content)))[-MOST_OF_CONTEXT:]
 
 
-def _lines(shown: Sequence[_Shown]) -> Iterator[str]:
+def _lines(shown: Sequence[_ShownMessage]) -> Iterator[str]:
     """Yield the lines of JSON that the model reads, those of users numbered from 1."""
-    for n, one in enumerate(shown, 1):
-        if one.asked:
-            yield json.dumps({"n": None, "speaker": "assistant", "text": one.asked}, ensure_ascii=False)
-        yield json.dumps({"n": n, "speaker": one.message.name or "user", "text": one.said}, ensure_ascii=False)
+    for n, message in enumerate(shown, 1):
+        if message.asked:
+            yield json.dumps({"n": None, "speaker": "assistant", "text": message.asked}, ensure_ascii=False)
+        yield json.dumps({"n": n, "speaker": message.message.name or "user", "text": message.said}, ensure_ascii=False)
 
 
 def _is_statement(fact: str) -> bool:
@@ -200,17 +202,17 @@ def _is_statement(fact: str) -> bool:
     return words >= LEAST_WORDS or bool(_FIRST_PERSON.match(fact))
 
 
-def _bearer(said: SaidInReply, shown: Sequence[_Shown]) -> _Shown | None:
+def _bearer(statement: SaidInReply, shown: Sequence[_ShownMessage]) -> _ShownMessage | None:
     """Return which message bears a fact: the one that it names, else the one with most of its words."""
 
-    def share(one: _Shown) -> float:
-        own = borne(said.fact, one.said)
-        return max(own, borne(said.fact, f"{one.said} {one.asked}")) if own else 0.0
+    def share(message: _ShownMessage) -> float:
+        own = borne(statement.fact, message.said)
+        return max(own, borne(statement.fact, f"{message.said} {message.asked}")) if own else 0.0
 
-    if said.message is None:
+    if statement.message is None:
         best = max(shown, key=share)
-    elif 1 <= said.message <= len(shown):
-        best = shown[said.message - 1]
+    elif 1 <= statement.message <= len(shown):
+        best = shown[statement.message - 1]
     else:
         return None
     return best if share(best) >= LEAST_BORNE else None

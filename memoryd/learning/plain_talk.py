@@ -11,7 +11,7 @@ from memoryd.embedding.readers.texts import Pair
 from memoryd.embedding.readers.thresholds import CLEAR, KEPT
 from memoryd.knowledge.extraction.facts import MOST_A_MESSAGE, Fact
 from memoryd.knowledge.extraction.talk import Sentence, sentences_after
-from memoryd.knowledge.extraction.worth import Said, facts_of, is_answer, says_most_of
+from memoryd.knowledge.extraction.worth import RatedSentence, facts_of, is_answer, says_most_of
 from memoryd.learning.extractor import Exchange, Learnt
 from memoryd.learning.rules import RulesExtractor, Spoken, spoken_in
 from memoryd.model.conversation import Message
@@ -22,7 +22,7 @@ __all__ = ["PlainTalkExtractor"]
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _Utterance:
     """A sentence with its message, and the message of someone else before that."""
 
     sentence: Sentence
@@ -43,39 +43,46 @@ class PlainTalkExtractor:
     async def extract(self, exchange: Exchange) -> list[Learnt]:
         """Return what users say in new messages, in their order."""
         messages = await spoken_in(exchange)
-        found = await self._rules.learnt_of(messages)
+        facts = await self._rules.learnt_of(messages)
         known: dict[str, list[str]] = {}
-        answered = {learnt.message.id for learnt in found if learnt.also}
-        for learnt in found:
+        answered = {learnt.message.id for learnt in facts if learnt.also}
+        for learnt in facts:
             known.setdefault(learnt.message.id, []).append(learnt.content)
         spoken = [
-            one
-            for one in await self._sentences(messages)
-            if (one.sentence.own or one.message.id not in answered)
-            and not any(says_most_of(content, one.sentence.text) for content in known.get(one.message.id, ()))
+            utterance
+            for utterance in await self._sentences(messages)
+            if (utterance.sentence.own or utterance.message.id not in answered)
+            and not any(
+                says_most_of(content, utterance.sentence.text) for content in known.get(utterance.message.id, ())
+            )
         ]
-        for one, fact in await self._facts(spoken):
-            of_message = known.setdefault(one.message.id, [])
+        for spoken_here, fact in await self._facts(spoken):
+            of_message = known.setdefault(spoken_here.message.id, [])
             if fact.content not in of_message and len(of_message) < MOST_A_MESSAGE:
                 of_message.append(fact.content)
-                found.append(self._rules.learnt(fact, one.message, one.asked))
-        return sorted(found, key=lambda one: one.message.seq)
+                facts.append(self._rules.learnt(fact, spoken_here.message, spoken_here.asked))
+        return sorted(facts, key=lambda fact: fact.message.seq)
 
-    async def _facts(self, spoken: Sequence[_Told]) -> list[tuple[_Told, Fact]]:
+    async def _facts(self, spoken: Sequence[_Utterance]) -> list[tuple[_Utterance, Fact]]:
         """Return of what is worth keeping how it says it by itself, as far as it is understood so."""
-        worth = await self._worth([(one.sentence.before, one.sentence.text) for one in spoken])
+        worth = await self._worth([(utterance.sentence.before, utterance.sentence.text) for utterance in spoken])
         ways = [
-            facts_of(Said(one.sentence, of.label, of.kept), self._rules.day_of(one.message)) if of.kept >= KEPT else []
-            for one, of in zip(spoken, worth, strict=True)
+            facts_of(RatedSentence(utterance.sentence, of.label, of.kept), self._rules.day_of(utterance.message))
+            if of.kept >= KEPT
+            else []
+            for utterance, of in zip(spoken, worth, strict=True)
         ]
-        stated = [some for one, some in zip(spoken, ways, strict=True) if not is_answer(one.sentence)]
+        stated = [some for utterance, some in zip(spoken, ways, strict=True) if not is_answer(utterance.sentence)]
         alone = [fact.content for some in stated for fact in some]
         worth_alone = dict(zip(alone, await self._worth([("", content) for content in alone]), strict=True))
         chosen = [
-            next((fact for fact in some if is_answer(one.sentence) or worth_alone[fact.content].clear >= CLEAR), None)
-            for one, some in zip(spoken, ways, strict=True)
+            next(
+                (fact for fact in some if is_answer(utterance.sentence) or worth_alone[fact.content].clear >= CLEAR),
+                None,
+            )
+            for utterance, some in zip(spoken, ways, strict=True)
         ]
-        return [(one, fact) for one, fact in zip(spoken, chosen, strict=True) if fact is not None]
+        return [(utterance, fact) for utterance, fact in zip(spoken, chosen, strict=True) if fact is not None]
 
     def close(self) -> None:
         """End the reader."""
@@ -93,10 +100,10 @@ class PlainTalkExtractor:
         self._tell(self.fault)
         return [NOTHING] * len(said)
 
-    async def _sentences(self, messages: Sequence[Spoken]) -> list[_Told]:
-        found: list[_Told] = []
+    async def _sentences(self, messages: Sequence[Spoken]) -> list[_Utterance]:
+        utterances: list[_Utterance] = []
         async for message, asked in in_turns(messages):
             before = "" if asked is None else without_recalled(asked.content)
-            said = sentences_after(without_recalled(message.content), before)
-            found += [_Told(one, message, asked) for one in said]
-        return found
+            sentences = sentences_after(without_recalled(message.content), before)
+            utterances += [_Utterance(sentence, message, asked) for sentence in sentences]
+        return utterances

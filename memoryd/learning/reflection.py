@@ -77,16 +77,16 @@ async def _reflect(owner: Owner, ports: Ports, now: datetime, model: LanguageMod
         return False
     since = now - timedelta(days=DAYS)
     used = await _sources(owner, ports.store, since, now)
-    if sum(one.create_time >= since and one.supersede_time is None for one in used) < LEAST_NEW:
+    if sum(memory.create_time >= since and memory.supersede_time is None for memory in used) < LEAST_NEW:
         return False
     if dry_run:
         return True
     content, cites = digest_of(used, since=since, now=now)
-    said = "" if model is None else await _by_model(content, model, ports.guards)
+    text = "" if model is None else await _by_model(content, model, ports.guards)
     digest = _Digest(
-        said or content,
-        {CITES: " ".join(cites), "written_by": model.model[:200] if model is not None and said else "rules"},
-        min((one.trust for one in used), key=lambda trust: trust.weight),
+        text or content,
+        {CITES: " ".join(cites), "written_by": model.model[:200] if model is not None and text else "rules"},
+        min((memory.trust for memory in used), key=lambda trust: trust.weight),
     )
     try:
         return await _store(owner, digest, cites, ports, now)
@@ -97,9 +97,9 @@ async def _reflect(owner: Owner, ports: Ports, now: datetime, model: LanguageMod
 
 async def _is_recent(owner: Owner, store: Store, now: datetime) -> bool:
     """Whether the last digest is too new for another one."""
-    held = [one for trust in Trust for one in await store.memories.alike(owner, now, key=_key_of(trust))]
-    digests = [one for one in held if one.source.channel == REFLECTION and CITES in one.metadata]
-    return any(now - one.create_time < LEAST_APART for one in digests)
+    memories = [memory for trust in Trust for memory in await store.memories.alike(owner, now, key=_key_of(trust))]
+    digests = [memory for memory in memories if memory.source.channel == REFLECTION and CITES in memory.metadata]
+    return any(now - memory.create_time < LEAST_APART for memory in digests)
 
 
 async def _sources(owner: Owner, store: Store, since: datetime, now: datetime) -> list[Memory]:
@@ -109,7 +109,7 @@ async def _sources(owner: Owner, store: Store, since: datetime, now: datetime) -
     recent = await store.memories.page(visible, wanted, now=now, limit=MOST_READ)
     ahead = Filter(event_time_from=now, event_time_to=now + AHEAD)
     coming = await store.memories.page(visible, ahead, now=now, limit=MOST_READ)
-    return _trusted([one for one in (*recent, *coming) if _counts(one)])
+    return _trusted([memory for memory in (*recent, *coming) if _counts(memory)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,10 +127,10 @@ async def _by_model(content: str, model: LanguageModel, guards: Guards) -> str:
         reply = await model.ask(PROMPT, question, _SCHEMA)
     except Unavailable:
         return ""
-    said = " ".join(text_in_reply(reply.text, "digest").split())
-    if len(said) > MOST_OF_DIGEST or not sums_up(said, content) or guards.secrets([said]):
+    text = " ".join(text_in_reply(reply.text, "digest").split())
+    if len(text) > MOST_OF_DIGEST or not sums_up(text, content) or guards.secrets([text]):
         return ""
-    return f"{first}\n{said}"
+    return f"{first}\n{text}"
 
 
 def _key_of(trust: Trust) -> str:
@@ -151,35 +151,42 @@ def _trusted(memories: Sequence[Memory]) -> list[Memory]:
 
 def digest_of(memories: Sequence[Memory], *, since: datetime, now: datetime) -> tuple[str, list[str]]:
     """Return the digest of memories, a line for each part, and the ids that it is made from; each is told of once."""
-    told: dict[str, list[Memory]] = {}
+    memorieses: dict[str, list[Memory]] = {}
     cites: list[str] = []
-    for name, some in _parts([one for one in memories if one.supersede_time is None], since, now):
-        left = [one for one in some if one.id not in cites][: min(EACH, MOST_CITED - len(cites))]
+    for name, some in _parts([memory for memory in memories if memory.supersede_time is None], since, now):
+        left = [memory for memory in some if memory.id not in cites][: min(EACH, MOST_CITED - len(cites))]
         if left:
-            told[name] = left
-            cites += [one.id for one in left]
+            memorieses[name] = left
+            cites += [memory.id for memory in left]
     lines = [f"The week from {since:%Y-%m-%d} to {now:%Y-%m-%d}."]
-    lines += [f"{name}: {'; '.join(_line(one, name) for one in told[name])}." for name in PARTS if name in told]
+    lines += [
+        f"{name}: {'; '.join(_line(memory, name) for memory in memorieses[name])}."
+        for name in PARTS
+        if name in memorieses
+    ]
     return "\n".join(lines), cites
 
 
 def _parts(live: Sequence[Memory], since: datetime, now: datetime) -> Iterator[tuple[str, list[Memory]]]:
     """Yield the parts, those first that tell a memory that belongs to several."""
-    new = [one for one in live if one.create_time >= since]
-    coming = [one for one in live if one.kind is Kind.EVENT and now <= one.event_time <= now + AHEAD]
-    yield "Coming up", sorted(coming, key=lambda one: one.event_time)
-    yield "Changed", [one for one in new if one.supersedes]
-    yield "In doubt", [one for one in live if one.contested_with]
-    yield "Recalled most", sorted((one for one in live if one.recall_count), key=lambda one: -one.recall_count)[:EACH]
-    yield "New", sorted(new, key=lambda one: (-one.confidence, one.create_time))
+    new = [memory for memory in live if memory.create_time >= since]
+    coming = [memory for memory in live if memory.kind is Kind.EVENT and now <= memory.event_time <= now + AHEAD]
+    yield "Coming up", sorted(coming, key=lambda memory: memory.event_time)
+    yield "Changed", [memory for memory in new if memory.supersedes]
+    yield "In doubt", [memory for memory in live if memory.contested_with]
+    yield (
+        "Recalled most",
+        sorted((memory for memory in live if memory.recall_count), key=lambda memory: -memory.recall_count)[:EACH],
+    )
+    yield "New", sorted(new, key=lambda memory: (-memory.confidence, memory.create_time))
 
 
 def _line(memory: Memory, part: str) -> str:
-    said = " ".join(memory.content.split()).rstrip(".;").translate(_INNER)
-    said = said if len(said) <= LINE else f"{said[:LINE].rstrip()}…"
+    text = " ".join(memory.content.split()).rstrip(".;").translate(_INNER)
+    text = text if len(text) <= LINE else f"{text[:LINE].rstrip()}…"
     speaker = f"{memory.narrator.translate(_INNER)}: " if memory.narrator else ""
     when = f"{memory.event_time:%Y-%m-%d}: " if part == "Coming up" else ""
-    return f"{when}{speaker}“{said}”"
+    return f"{when}{speaker}“{text}”"
 
 
 _INNER = str.maketrans(dict.fromkeys('“”„‟«»"＂', "'"))  # noqa: RUF001  look-alikes too
@@ -204,7 +211,7 @@ async def _store(owner: Owner, digest: _Digest, cites: Sequence[str], ports: Por
 
     async def decide() -> Decision[bool]:
         there = await ports.store.memories.entries(owner, cites)
-        if len(there) < len(cites) or any(one.memory.state_at(now) is State.DELETED for one in there):
+        if len(there) < len(cites) or any(entry.memory.state_at(now) is State.DELETED for entry in there):
             return Decision(None, answering(False))
         indexes = {owner: await ports.indexes.get(owner)}
         session = WriteSession(

@@ -41,15 +41,15 @@ async def proposed(offers: Sequence[Offered], ports: Ports, now: datetime) -> tu
     owner = offers[0][1].owner
     asked = {"agent_id": owner.agent_id, "user_id": owner.scope.user_id or "", "chat_id": owner.scope.chat_id or ""}
     waiting = await ports.store.work.proposals(limit=limits.MAX_PROPOSALS, **asked)
-    known = {text_digest(one.content) for one in waiting}
-    of_one = Counter(door for one in waiting if one.trust.is_sandbox for door in _doors(one))
-    found: list[Proposal] = []
+    known = {text_digest(proposal.content) for proposal in waiting}
+    of_one = Counter(door for proposal in waiting if proposal.trust.is_sandbox for door in _doors(proposal))
+    proposals: list[Proposal] = []
     for draft, message in offers:
         digest = text_digest(draft.content)
         stones = tombstones_of(owner, draft.content, draft.source.message_ids, ports.secret, Trust)
         if (
             digest in known
-            or len(waiting) + len(found) >= limits.MAX_PROPOSALS
+            or len(waiting) + len(proposals) >= limits.MAX_PROPOSALS
             or (message.trust.is_sandbox and any(of_one[door] >= MOST_OF_ONE for door in _doors(message)))
             or ports.guards.secrets(texts_of(draft))
             or await ports.store.memories.alike(owner, now, digest=digest)
@@ -58,7 +58,7 @@ async def proposed(offers: Sequence[Offered], ports: Ports, now: datetime) -> tu
             continue
         known.add(digest)
         of_one.update(_doors(message) if message.trust.is_sandbox else ())
-        found.append(
+        proposals.append(
             Proposal(
                 id=ports.new_id(),
                 agent_id=owner.agent_id,
@@ -79,10 +79,10 @@ async def proposed(offers: Sequence[Offered], ports: Ports, now: datetime) -> tu
                 trust=message.trust,
                 grant_id=message.grant_id,
                 author=message.author,
-                create_time=now + timedelta(microseconds=len(found)),  # so that they keep their order
+                create_time=now + timedelta(microseconds=len(proposals)),  # so that they keep their order
             )
         )
-    return tuple(found)
+    return tuple(proposals)
 
 
 def _doors(one: Proposal | Message) -> tuple[tuple[str, str], ...]:
@@ -95,72 +95,72 @@ async def list_proposals(
 ) -> tuple[list[Proposal], int]:
     """Return the oldest proposals, of all or of some, and how many there are in all."""
     size = check_count(limit, "page_size", default=limits.DEFAULT_PAGE_SIZE, limit=limits.MAX_PAGE_SIZE)
-    found = await store.work.proposals(limit=size, agent_id=agent_id, user_id=user_id, chat_id=chat_id)
-    return found, await store.work.proposal_count()
+    proposals = await store.work.proposals(limit=size, agent_id=agent_id, user_id=user_id, chat_id=chat_id)
+    return proposals, await store.work.proposal_count()
 
 
 async def _find(proposal_id: str, store: Store) -> Proposal:
     proposal_id = check_id(proposal_id, "id")
     if len(proposal_id) < LEAST_OF_ID:
         raise InvalidArgument(f"id is {proposal_id!r}; give at least {LEAST_OF_ID} characters of it", field="id")
-    found = await store.work.proposals(limit=2, prefix=proposal_id)
-    if len(found) > 1:
+    proposals = await store.work.proposals(limit=2, prefix=proposal_id)
+    if len(proposals) > 1:
         raise InvalidArgument(f"several proposals begin with {proposal_id}; give more of it", field="id")
-    if not found:
+    if not proposals:
         raise ProposalNotFound(f"nothing that begins with {proposal_id} waits to be approved", field="id")
-    return found[0]
+    return proposals[0]
 
 
 async def approve(proposal_id: str, content: str, ports: Ports, *, now: datetime) -> AddResult:
     """Make a memory of a proposal, in other words if some are given; see ApproveProposal."""
-    one = await _find(proposal_id, ports.store)
-    said = check_text(content, "content", limit=limits.MAX_CONTENT_BYTES).strip() or one.content
-    if ports.guards.secrets([said]):
+    proposal = await _find(proposal_id, ports.store)
+    text = check_text(content, "content", limit=limits.MAX_CONTENT_BYTES).strip() or proposal.content
+    if ports.guards.secrets([text]):
         raise InvalidArgument("content holds a credential", field="content")
-    offers = [await _offer(one, said, ports.store, now)]
+    offers = [await _offer(proposal, text, ports.store, now)]
     vectors = await embedded(offers, ports.embedder)
 
     async def decide() -> Decision[AddResult]:
-        await _find(one.id, ports.store)
-        done = await judged(offers, vectors, one.owner, ports, now=now)
+        await _find(proposal.id, ports.store)
+        done = await judged(offers, vectors, proposal.owner, ports, now=now)
         became = done.outcomes[0]
-        decided = () if became.outcome is Outcome.REJECTED else (one,)
+        decided = () if became.outcome is Outcome.REJECTED else (proposal,)
 
         async def answer() -> AddResult:
             if not became.memory_id:
                 return became.result()
             memory = done.session.memory(became.memory_id)
-            caller = Caller(one.agent_id, one.scope.user_id, one.scope.chat_id)
+            caller = Caller(proposal.agent_id, proposal.scope.user_id, proposal.scope.chat_id)
             return became.result(await present_one(memory, caller, ports, now), memory.contested_with)
 
         return Decision(replace(done.change, decided=decided), answer)
 
-    locks = [one.owner, thread_lock(one.owner, one.thread_id), *quota_locks(offers, ports.guards)]
+    locks = [proposal.owner, thread_lock(proposal.owner, proposal.thread_id), *quota_locks(offers, ports.guards)]
     return await decide_and_commit(locks, decide, ports, now=now, grant_id="")
 
 
-async def _offer(one: Proposal, content: str, store: Store, now: datetime) -> Offered:
+async def _offer(proposal: Proposal, content: str, store: Store, now: datetime) -> Offered:
     """Return a proposal as what is offered as a memory, in the name of its message."""
-    found = await store.conversations.messages(
-        MessageSelector(owner=one.owner, thread_id=one.thread_id, ids=one.message_ids),
+    messages = await store.conversations.messages(
+        MessageSelector(owner=proposal.owner, thread_id=proposal.thread_id, ids=proposal.message_ids),
     )
-    by_id = {message.id: message for message in found}
-    bearer = by_id.get(one.message_ids[0])
+    by_id = {message.id: message for message in messages}
+    bearer = by_id.get(proposal.message_ids[0])
     if bearer is None:
         raise ProposalNotFound("the message that says so is no longer stored", field="id")
     made = offered(
         Learnt(
             content=content,
             message=bearer,
-            kind=one.kind,
-            category=one.category,
-            confidence=one.confidence,
-            event_time=one.event_time,
-            lasts=None if one.expire_time is None else one.expire_time - bearer.create_time,
-            subjects=one.subjects,
-            tags=one.tags,
-            metadata=one.metadata,
-            also=tuple(by_id[other] for other in one.message_ids[1:] if other in by_id),
+            kind=proposal.kind,
+            category=proposal.category,
+            confidence=proposal.confidence,
+            event_time=proposal.event_time,
+            lasts=None if proposal.expire_time is None else proposal.expire_time - bearer.create_time,
+            subjects=proposal.subjects,
+            tags=proposal.tags,
+            metadata=proposal.metadata,
+            also=tuple(by_id[other] for other in proposal.message_ids[1:] if other in by_id),
         ),
         now,
     )
@@ -171,11 +171,11 @@ async def _offer(one: Proposal, content: str, store: Store, now: datetime) -> Of
 
 async def reject(proposal_id: str, ports: Ports, *, now: datetime) -> Proposal:
     """Drop a proposal, so that the same is not proposed again, and return it."""
-    one = await _find(proposal_id, ports.store)
+    proposal = await _find(proposal_id, ports.store)
 
     async def decide() -> Decision[Proposal]:
-        known = await _find(one.id, ports.store)
+        known = await _find(proposal.id, ports.store)
         stones = tombstones_of(known.owner, known.content, (), ports.secret, [Trust.HOST])
         return Decision(ChangeSet(decided=(known,), tombstones=tuple(stones)), answering(known))
 
-    return await decide_and_commit([one.owner], decide, ports, now=now, grant_id="")
+    return await decide_and_commit([proposal.owner], decide, ports, now=now, grant_id="")

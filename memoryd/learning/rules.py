@@ -58,10 +58,10 @@ class RulesExtractor:
 
     async def learnt_of(self, spoken: Sequence[Spoken]) -> list[Learnt]:
         """Return what is said in messages that users spoke, each with the one that it may answer."""
-        found: list[Learnt] = []
+        facts: list[Learnt] = []
         async for message, before in in_turns(spoken):
-            found += self._of_message(message, before)
-        return found
+            facts += self._of_message(message, before)
+        return facts
 
     def _of_message(self, message: Message, before: Message | None) -> list[Learnt]:
         asked = "" if before is None else without_recalled(before.content)
@@ -145,12 +145,12 @@ def _before_of(messages: Sequence[Message], n: int) -> Message | None:
     """
     if not n:
         return None
-    before, said = messages[n - 1], messages[n]
+    before, message = messages[n - 1], messages[n]
     spoken = before.role in {Role.USER, Role.ASSISTANT} and not before.tool_calls
-    may_ask = not said.trust.outranks(before.trust) and (not before.trust.is_sandbox or _is_of_one(before, said))
-    return before if spoken and may_ask and (before.role, before.name) != (said.role, said.name) else None
+    may_ask = not message.trust.outranks(before.trust) and (not before.trust.is_sandbox or _is_of_one(before, message))
+    return before if spoken and may_ask and (before.role, before.name) != (message.role, message.name) else None
 
 
-def _is_of_one(one: Message, other: Message) -> bool:
+def _is_of_one(message: Message, other: Message) -> bool:
     """Whether two messages came through one grant, or grants of one user."""
-    return one.grant_id == other.grant_id or bool(one.author and one.author == other.author)
+    return message.grant_id == other.grant_id or bool(message.author and message.author == other.author)

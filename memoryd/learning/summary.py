@@ -88,7 +88,7 @@ async def sum_up(thread: Thread, model: LanguageModel | None, ports: Ports, *, n
     if not turns:
         await _noted(thread, replace(thread, summary_seq=thread.view_seq), (), ports, now)
         return False
-    trust = min((turn.message.trust for turn in turns), key=lambda one: one.weight)
+    trust = min((turn.message.trust for turn in turns), key=lambda candidate: candidate.weight)
     if thread.summary and thread.summary_trust.outranks(trust):
         return False
     if thread.summary_seq >= thread.view_seq and not trust.outranks(thread.summary_trust):
@@ -132,8 +132,8 @@ def _turn(message: Message) -> _Turn | None:
     """Return a message as it may stand in a summary; None for what a tool or the system says, and for fillers."""
     if message.role not in {Role.USER, Role.ASSISTANT}:
         return None
-    said = " ".join(without_recalled(message.content).split())
-    return None if not said or is_filler(said) else _Turn(message, said)
+    text = " ".join(without_recalled(message.content).split())
+    return None if not text or is_filler(text) else _Turn(message, text)
 
 
 def _trusted(turns: Sequence[_Turn]) -> Sequence[_Turn]:
@@ -148,9 +148,9 @@ async def _written(
 ) -> tuple[str, str]:
     """Return a summary, and who wrote it: the model, or where it gives none that can be used, the rules."""
     if model is not None:
-        said = await _by_model(thread, turns, model)
-        if said:
-            return said, model.model
+        text = await _by_model(thread, turns, model)
+        if text:
+            return text, model.model
     return await extract_of([(turn.speaker, turn.said) for turn in turns], _vectors(embedder)), BY_RULES
 
 
@@ -168,11 +168,11 @@ async def _by_model(thread: Thread, turns: Sequence[_Turn], model: LanguageModel
             reply = await model.ask(PROMPT, "\n".join(lines), _SCHEMA)
         except Unavailable:
             return ""
-        said = text_in_reply(reply.text, "summary")
+        text = text_in_reply(reply.text, "summary")
         read = f"{before}\n{' '.join(f'{turn.speaker} {turn.said}' for turn in part)}"
-        if len(said) > MOST_OF_SUMMARY or not sums_up(said, read):
+        if len(text) > MOST_OF_SUMMARY or not sums_up(text, read):
             return ""
-        before = said
+        before = text
     return before
 
 
@@ -182,7 +182,7 @@ Vectors = Callable[[Sequence[str]], Awaitable[np.ndarray | None]]
 def _vectors(embedder: Embedder) -> Vectors:
     async def made(texts: Sequence[str]) -> np.ndarray | None:
         embedded = await embedder.documents(list(texts), caller="learning", background=True)
-        vectors = [one.vector for one in embedded if one is not None]
+        vectors = [known.vector for known in embedded if known is not None]
         return np.stack(vectors) if len(vectors) == len(texts) else None
 
     return made
@@ -195,7 +195,7 @@ async def extract_of(turns: Sequence[tuple[str, str]], vectors: Vectors) -> str:
     Central is what has a high cosine to the mean of all; each turn that is taken makes those like it less so (maximal
     marginal relevance, Carbonell and Goldstein 1998). Without vectors likeness is the share of words.
     """
-    texts = [said[:MOST_OF_TURN] for _, said in turns]
+    texts = [text[:MOST_OF_TURN] for _, text in turns]
     made = await vectors(texts)
     alike = await _of_words(texts) if made is None else made @ made.T
     taken = _central(np.asarray(alike, dtype=np.float64))

@@ -43,35 +43,35 @@ class Judged:
     session: WriteSession
 
 
-def offered(one: Learnt, now: datetime, *, is_strict: bool = False) -> Offered | None:
+def offered(fact: Learnt, now: datetime, *, is_strict: bool = False) -> Offered | None:
     """
     Return what is offered as a memory, and the message that says it; None for what is over, or was masked.
 
     What cannot be a memory is None too; if strict, InvalidArgument or LimitExceeded say why.
     """
-    message = one.message
-    expire_time = None if one.lasts is None else message.create_time + one.lasts
-    if (expire_time is not None and expire_time <= now) or MASK in one.content:
+    message = fact.message
+    expire_time = None if fact.lasts is None else message.create_time + fact.lasts
+    if (expire_time is not None and expire_time <= now) or MASK in fact.content:
         return None
     source = Source(
         speaker=message.speaker,
         channel=EXTRACTION,
         thread_id=message.thread_id,
         session_id=message.session_id,
-        message_ids=tuple(dict.fromkeys([message.id, *(other.id for other in one.also)])),
+        message_ids=tuple(dict.fromkeys([message.id, *(other.id for other in fact.also)])),
     )
     try:
         draft = Draft(
-            content=one.content,
-            kind=one.kind,
+            content=fact.content,
+            kind=fact.kind,
             shared=message.scope.chat_id is not None,
-            subjects=one.subjects,
-            tags=one.tags,
-            metadata=dict(one.metadata),
-            category=one.category,
+            subjects=fact.subjects,
+            tags=fact.tags,
+            metadata=dict(fact.metadata),
+            category=fact.category,
             source=source,
-            event_time=one.event_time or message.create_time,
-            confidence=one.confidence,
+            event_time=fact.event_time or message.create_time,
+            confidence=fact.confidence,
             expire_time=expire_time,
         )
     except (InvalidArgument, LimitExceeded):  # what an extractor makes need not be well-formed

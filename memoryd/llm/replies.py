@@ -64,35 +64,35 @@ def facts_in_reply(text: str) -> list[SaidInReply] | None:
 
 def is_json(text: str) -> bool:
     """Return whether a reply is JSON, or the beginning of it."""
-    said = _THOUGHT.sub("", text).strip()
-    return _json_in(said) is not None or bool([*_objects_in(said)])
+    line = _THOUGHT.sub("", text).strip()
+    return _json_in(line) is not None or bool([*_objects_in(line)])
 
 
 def verdict_in_reply(text: str, verdicts: frozenset[str]) -> str:
     """Return the verdict that a reply names, one of some; empty if it names none, or several."""
-    said = _THOUGHT.sub("", text).strip()
-    whole = _json_in(said)
+    line = _THOUGHT.sub("", text).strip()
+    whole = _json_in(line)
     if isinstance(whole, dict):
         named = whole.get("verdict")
         return named.lower() if isinstance(named, str) and named.lower() in verdicts else ""
-    found = {word for word in re.findall(r"[a-z_]+", said[:200].lower()) if word in verdicts}
+    found = {word for word in re.findall(r"[a-z_]+", line[:200].lower()) if word in verdicts}
     return found.pop() if len(found) == 1 else ""
 
 
 def text_in_reply(text: str, name: str) -> str:
     """Return the text that a reply holds under a name, or all of it where it is no JSON; empty where it says none."""
-    said = _THOUGHT.sub("", text).strip()
-    whole = _json_in(said)
+    line = _THOUGHT.sub("", text).strip()
+    whole = _json_in(line)
     if isinstance(whole, dict):
         held = whole.get(name)
         return held.strip() if isinstance(held, str) else ""
-    return "" if said[:1] in {"{", "["} or _TALK.match(said) else said
+    return "" if line[:1] in {"{", "["} or _TALK.match(line) else line
 
 
-def _json_in(said: str) -> Any | None:
+def _json_in(text: str) -> Any | None:
     """Return the JSON that a text is, or holds between fences; None if there is none."""
-    fenced = _FENCE.search(said)
-    for part in (said, fenced[1] if fenced else "", said[said.find("{") : said.rfind("}") + 1]):
+    fenced = _FENCE.search(text)
+    for part in (text, fenced[1] if fenced else "", text[text.find("{") : text.rfind("}") + 1]):
         try:
             found = json.loads(part) if part.lstrip()[:1] in {"{", "["} else None
         except (ValueError, RecursionError):
@@ -102,13 +102,13 @@ def _json_in(said: str) -> Any | None:
     return None
 
 
-def _objects_in(said: str) -> Iterator[dict[str, Any]]:
+def _objects_in(text: str) -> Iterator[dict[str, Any]]:
     """Yield the objects that are whole in JSON that was cut."""
     decoder = json.JSONDecoder()
-    place = said.find("[")
-    while place >= 0 and (place := said.find("{", place)) >= 0:
+    place = text.find("[")
+    while place >= 0 and (place := text.find("{", place)) >= 0:
         try:
-            found, place = decoder.raw_decode(said, place)
+            found, place = decoder.raw_decode(text, place)
         except (ValueError, RecursionError):
             return
         if isinstance(found, dict):
@@ -138,8 +138,8 @@ def _fact_of(item: Any) -> SaidInReply | None:
     )
 
 
-def _lines_of(said: str) -> Iterator[str]:
-    for line in said.splitlines()[:MOST_LINES]:
+def _lines_of(text: str) -> Iterator[str]:
+    for line in text.splitlines()[:MOST_LINES]:
         plain = _BULLET.sub("", line).strip().strip("*`").strip()
         if plain and not plain.endswith(":") and not _TALK.match(plain) and not _NOTHING.match(plain):
             yield plain

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from memoryd.model.memory import Memory
 
-__all__ = ["NEVER", "Batch", "Said", "Times", "VectorBatch", "VectorsWanted"]
+__all__ = ["NEVER", "Batch", "Provenance", "Times", "VectorBatch", "VectorsWanted"]
 
 NEVER = int(np.iinfo(np.int64).max)
 """The microsecond of what does not happen."""
@@ -29,7 +29,7 @@ class VectorsWanted(NamedTuple):
     """Whether those of their tokens are wanted."""
 
 
-class Said(NamedTuple):
+class Provenance(NamedTuple):
     """Who said a text, and where."""
 
     thread_id: str
@@ -75,7 +75,7 @@ class Batch:
     """The length of each content."""
     noted: Sequence[tuple[int, Memory]]
     """By place: the memories that name, claim or contest anything."""
-    said: Sequence[tuple[int, Said]]
+    said: Sequence[tuple[int, Provenance]]
     """By place: who said it and where, of those of kind EPISODE."""
     terms: Sequence[str]
     """The analysed words of each, separated by spaces."""

@@ -138,7 +138,7 @@ class ConversationChange:
     def ids(self) -> tuple[str, ...]:
         """The messages that it adds, and the threads that it changes or erases."""
         threads = dict.fromkeys(thread.id for thread in (*self.threads, *self.purge_threads))
-        return (*(said.message.id for said in self.messages), *threads)
+        return (*(new_message.message.id for new_message in self.messages), *threads)
 
     @property
     def is_found_anew(self) -> bool:
@@ -149,7 +149,7 @@ class ConversationChange:
     def episodes(self) -> ChangeSet:
         """What it changes for an index of messages, which holds them as memories of kind EPISODE."""
         return ChangeSet(
-            inserts=tuple(Entry(said.message.as_memory(), said.terms) for said in self.messages),
+            inserts=tuple(Entry(new_message.message.as_memory(), new_message.terms) for new_message in self.messages),
             purges=(
                 *(message.as_memory() for message in self.purge_messages),
                 *(place.as_memory() for thread in self.purge_threads if not thread.is_long for place in thread.places),
@@ -159,8 +159,8 @@ class ConversationChange:
         )
 
 
-def _if_same(one: Owner | None, owner: Owner) -> Owner | None:
-    return one if one == owner else None
+def _if_same(other: Owner | None, owner: Owner) -> Owner | None:
+    return other if other == owner else None
 
 
 class _Owned(Protocol):
@@ -264,9 +264,9 @@ class ChangeSet:
             yield entity.owner
         for tombstone in (*self.tombstones, *self.lift):
             yield tombstone.owner
-        for one in (self.rebuild, self.purge_owner):
-            if one is not None:
-                yield one
+        for owner in (self.rebuild, self.purge_owner):
+            if owner is not None:
+                yield owner
         if self.request is not None and noted:
             yield self.request.owner
         if self.conversation is not None and noted:

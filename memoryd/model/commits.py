@@ -93,8 +93,8 @@ def merged(changes: Sequence[ChangeSet]) -> ChangeSet:
         updates=tuple(updates.values()),
         embeddings=tuple(embeddings.values()),
         entities=tuple(entities.values()),
-        tombstones=tuple(one for one, is_buried in buried.items() if is_buried),
-        lift=tuple(one for one, is_buried in buried.items() if not is_buried),
+        tombstones=tuple(tombstone for tombstone, is_buried in buried.items() if is_buried),
+        lift=tuple(tombstone for tombstone, is_buried in buried.items() if not is_buried),
     )
 
 

@@ -209,12 +209,12 @@ class Message(ShortRepr):
 
         Its id is its place, as ids that came with messages are unique within a thread alone; see `under_own_id`.
         """
-        said = self.said
+        text = self.said
         return Memory(
             id=message_key(self.thread_id, self.seq),
             agent_id=self.agent_id,
             scope=self.scope,
-            content=said if len(said) <= most else said[:most] + CUT,
+            content=text if len(text) <= most else text[:most] + CUT,
             create_time=self.create_time,
             event_time=self.create_time,
             kind=Kind.EPISODE,
@@ -312,10 +312,10 @@ class Thread(ShortRepr):
     @property
     def highest_trust(self) -> Trust:
         """The highest trust of its messages, its summary and its working memory."""
-        held = [self.trust]
-        held += [self.summary_trust] if self.summary else []
-        held += [self.working_memory_trust] if self.working_memory else []
-        return Trust.highest(*held)
+        trusts = [self.trust]
+        trusts += [self.summary_trust] if self.summary else []
+        trusts += [self.working_memory_trust] if self.working_memory else []
+        return Trust.highest(*trusts)
 
 
 @dataclass(frozen=True, slots=True, repr=False, kw_only=True)
@@ -359,19 +359,23 @@ class Session(ShortRepr):
         An open session counts from `messages_before` on, so what was there before it was opened is taken off that.
         """
         is_open = self.state is SessionState.OPEN and thread.session_id == self.id
-        earlier = [one for one in gone if one.session_id != self.id or one.seq <= self.last_seq]
-        counted = [one for one in gone if one.session_id == self.id and (not is_open or one.seq <= self.last_seq)]
+        earlier = [message for message in gone if message.session_id != self.id or message.seq <= self.last_seq]
+        counted = [
+            message
+            for message in gone
+            if message.session_id == self.id and (not is_open or message.seq <= self.last_seq)
+        ]
         changed = replace(
             self,
             message_count=self.message_count - len(counted),
-            turn_count=self.turn_count - sum(one.role is Role.USER for one in counted),
+            turn_count=self.turn_count - sum(message.role is Role.USER for message in counted),
         )
         if not is_open:
             return changed
         return replace(
             changed,
             messages_before=self.messages_before - len(earlier),
-            turns_before=self.turns_before - sum(one.role is Role.USER for one in earlier),
+            turns_before=self.turns_before - sum(message.role is Role.USER for message in earlier),
         )
 
 

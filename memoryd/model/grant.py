@@ -65,21 +65,21 @@ def check_permissions(names: Iterable[str | Permission]) -> frozenset[Permission
     """Return the permissions of names, presets among them; InvalidArgument for none and for an unknown one."""
     if isinstance(names, str):
         raise InvalidArgument("permissions must be a list of names, not one text", field="permissions")
-    found: set[Permission] = set()
+    permissions: set[Permission] = set()
     for name in names:
         if isinstance(name, str) and name in PRESETS:
-            found |= PRESETS[name]
+            permissions |= PRESETS[name]
             continue
         try:
-            found.add(Permission(name))
+            permissions.add(Permission(name))
         except ValueError:
             known = [*PRESETS, *(permission.value for permission in Permission)]
             raise InvalidArgument(
                 f"there is no permission {name!r}; known are {', '.join(known)}", field="permissions"
             ) from None
-    if not found:
+    if not permissions:
         raise InvalidArgument("permissions is empty; say what the grant allows", field="permissions")
-    return frozenset(found)
+    return frozenset(permissions)
 
 
 class Door(OpenEnum):
@@ -253,6 +253,6 @@ class TokenKey:
 
 def permission_names(permissions: Iterable[Permission]) -> list[str]:
     """Return their names in the order of the enum."""
-    held = frozenset(permissions)
-    strangers = sorted(permission.value for permission in held.difference(Permission))
-    return [*(permission.value for permission in Permission if permission in held), *strangers]
+    granted = frozenset(permissions)
+    strangers = sorted(permission.value for permission in granted.difference(Permission))
+    return [*(permission.value for permission in Permission if permission in granted), *strangers]

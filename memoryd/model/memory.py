@@ -240,8 +240,8 @@ class Memory(ShortRepr):
 
     def shown(self, now: datetime, **more: Any) -> ShownMemory:
         """Return it as an answer shows it: with the state that it has now, and more fields of ShownMemory."""
-        held = dict(zip(_NAMES, _values_of(self), strict=True))
-        return ShownMemory(**{**held, "state": self.state_at(now), **more})
+        values = dict(zip(_NAMES, _values_of(self), strict=True))
+        return ShownMemory(**{**values, "state": self.state_at(now), **more})
 
 
 _NAMES = tuple(item.name for item in fields(Memory))

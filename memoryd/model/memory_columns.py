@@ -55,8 +55,8 @@ def _enum(members: type[Enum]) -> _Codec:
 def _record(made: type[Any]) -> _Codec:
     names = [item.name for item in fields(made)]
 
-    def read(held: Mapping[str, Any]) -> Any:
-        return made(**{name: tuple(value) if isinstance(value, list) else value for name, value in held.items()})
+    def read(values: Mapping[str, Any]) -> Any:
+        return made(**{name: tuple(value) if isinstance(value, list) else value for name, value in values.items()})
 
     return _Codec(lambda value: {name: getattr(value, name) for name in names}, read)
 
@@ -65,7 +65,10 @@ def _mentions() -> _Codec:
     forms, types = {form.value: form for form in Form}, {kind.value: kind for kind in EntityType}
 
     def write(mentions: Sequence[Mention]) -> list[list[Any]]:
-        return [[one.entity_id, one.text, one.form.value, one.type.value, one.about, one.same_as] for one in mentions]
+        return [
+            [mention.entity_id, mention.text, mention.form.value, mention.type.value, mention.about, mention.same_as]
+            for mention in mentions
+        ]
 
     def read(held: Sequence[Sequence[Any]]) -> tuple[Mention, ...]:
         return tuple(Mention(one, text, forms[form], types[kind], *rest) for one, text, form, kind, *rest in held)
@@ -140,13 +143,13 @@ def row_of(memory: Memory) -> tuple[Any, ...]:
 
 def memory_of(owner: Owner, row: Sequence[Any]) -> Memory:
     """Return the memory of an owner whose COLUMNS these are."""
-    held = dict(zip(COLUMNS, row, strict=True))
+    values = dict(zip(COLUMNS, row, strict=True))
     for name, _, read in _COLUMN_CODECS:
-        if held[name] is not None:
-            held[name] = read(held[name])
-    held["recall_count"] = held["recall_count"] or 0
-    details = held.pop("details")
+        if values[name] is not None:
+            values[name] = read(values[name])
+    values["recall_count"] = values["recall_count"] or 0
+    details = values.pop("details")
     for name, value in () if details is None else json.loads(details).items():
         if name in _READ_DETAILS:
-            held[name] = _READ_DETAILS[name](value)
-    return Memory(agent_id=owner.agent_id, scope=owner.scope, **held)
+            values[name] = _READ_DETAILS[name](value)
+    return Memory(agent_id=owner.agent_id, scope=owner.scope, **values)

@@ -92,7 +92,8 @@ class MessageDraft:
         put(done, "content", masker.mask(self.content))
         put(done, "metadata", masker.mask_json(self.metadata))
         calls = (
-            ToolCall(name_of(one.name), masker.mask_json(one.arguments), name_of(one.id)) for one in self.tool_calls
+            ToolCall(name_of(tool_call.name), masker.mask_json(tool_call.arguments), name_of(tool_call.id))
+            for tool_call in self.tool_calls
         )
         put(done, "tool_calls", tuple(calls))
         return done
@@ -171,12 +172,12 @@ def _checked_object(text: str | Mapping[str, Any]) -> str:
     if not text:
         return ""
     try:
-        held = json.loads(text, parse_constant=_refuse_constant)
+        values = json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
         raise InvalidArgument("metadata is not valid JSON", field="metadata") from None
-    if not isinstance(held, dict):
+    if not isinstance(values, dict):
         raise InvalidArgument("metadata must be a JSON object", field="metadata")
-    return text if held else ""
+    return text if values else ""
 
 
 def _refuse_constant(name: str) -> None:

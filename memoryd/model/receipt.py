@@ -111,11 +111,11 @@ class AddReceipt:
     @property
     def names(self) -> Iterator[Name]:
         """Every id in it."""
-        for place, one in enumerate(self.statements):
-            if one.owner is not None:
-                for rank, memory_id in enumerate((one.memory_id, *one.superseded_ids)):
+        for place, outcome in enumerate(self.statements):
+            if outcome.owner is not None:
+                for rank, memory_id in enumerate((outcome.memory_id, *outcome.superseded_ids)):
                     if memory_id:
-                        yield Name(place, rank, one.owner, "", memory_id)
+                        yield Name(place, rank, outcome.owner, "", memory_id)
 
     def without(self, is_gone: IsGone) -> AddReceipt:
         """Return it without some names."""
@@ -123,11 +123,11 @@ class AddReceipt:
         return AddReceipt(
             tuple(
                 replace(
-                    one,
-                    memory_id="" if (place, one.memory_id) in gone else one.memory_id,
-                    superseded_ids=tuple(known for known in one.superseded_ids if (place, known) not in gone),
+                    outcome,
+                    memory_id="" if (place, outcome.memory_id) in gone else outcome.memory_id,
+                    superseded_ids=tuple(known for known in outcome.superseded_ids if (place, known) not in gone),
                 )
-                for place, one in enumerate(self.statements)
+                for place, outcome in enumerate(self.statements)
             )
         )
 
@@ -146,7 +146,7 @@ class MemoriesReceipt:
     @property
     def names(self) -> Iterator[Name]:
         """Every id in it."""
-        return (Name(place, 0, one.owner, "", one.id) for place, one in enumerate(self.memories))
+        return (Name(place, 0, ref.owner, "", ref.id) for place, ref in enumerate(self.memories))
 
     def without(self, is_gone: IsGone) -> MemoriesReceipt:
         """Return it without some names."""
@@ -165,14 +165,14 @@ class AppendReceipt:
     @property
     def names(self) -> Iterator[Name]:
         """Every id in it."""
-        for place, one in enumerate(self.messages):
-            if one.id:
-                yield Name(place, 0, self.owner, self.thread_id, one.id)
+        for place, message in enumerate(self.messages):
+            if message.id:
+                yield Name(place, 0, self.owner, self.thread_id, message.id)
 
     def without(self, is_gone: IsGone) -> AppendReceipt:
         """Return it without some names."""
         gone = {name.place for name in self.names if is_gone(name)}
-        left = (replace(one, id="") if n in gone else one for n, one in enumerate(self.messages))
+        left = (replace(message, id="") if n in gone else message for n, message in enumerate(self.messages))
         return replace(self, messages=tuple(left))
 
 

@@ -26,15 +26,15 @@ class ShortRepr:
 def _shown(value: Any) -> str:
     said = []
     for item in fields(value):
-        held = getattr(value, item.name)
+        values = getattr(value, item.name)
         default = item.default if item.default_factory is MISSING else item.default_factory()
-        if not item.repr or item.metadata.get("internal") or (default is not MISSING and held == default):
+        if not item.repr or item.metadata.get("internal") or (default is not MISSING and values == default):
             continue
-        said.append(f"{item.name}={_said(held)}")
+        said.append(f"{item.name}={_said(values)}")
     return f"{type(value).__name__}({', '.join(said)})"
 
 
-def _said(held: Any) -> str:
-    if isinstance(held, datetime):
-        return f"{held:%Y-%m-%dT%H:%M:%SZ}"
-    return held.value if isinstance(held, Enum) else repr(held)
+def _said(values: Any) -> str:
+    if isinstance(values, datetime):
+        return f"{values:%Y-%m-%dT%H:%M:%SZ}"
+    return values.value if isinstance(values, Enum) else repr(values)

@@ -137,9 +137,9 @@ class AdminService:
                 f"limit is {request.limit}; it must lie between 0 and {limits.MAX_PAGE_SIZE}", field="limit"
             )
         agent_id = check_id(request.agent_id, "agent_id")
-        found = await self._ports.store.owners.sizes(agent_id, limit=request.limit or OWNERS)
+        sizes = await self._ports.store.owners.sizes(agent_id, limit=request.limit or OWNERS)
         return pb.ListOwnersResponse(
-            owners=(pb.OwnerSize(**asdict(one)) for one in found.owners), owner_count=found.owner_count
+            owners=(pb.OwnerSize(**asdict(size)) for size in sizes.owners), owner_count=sizes.owner_count
         )
 
     async def EraseUser(self, request: pb.EraseUserRequest, call: Call) -> pb.EraseUserResponse:

@@ -39,7 +39,7 @@ class ConsolidationService:
         request: pb.ListPendingSessionsRequest,
         call: Call,  # noqa: ARG002  it is asked of the host
     ) -> pb.ListPendingSessionsResponse:
-        found = await pending_sessions(
+        sessions = await pending_sessions(
             self._ports,
             self._clock,
             worker=check_id(request.worker, "worker"),
@@ -50,7 +50,7 @@ class ConsolidationService:
             limit=request.page_size,
             wait_s=request.wait.seconds + request.wait.nanos / 1e9,
         )
-        return pb.ListPendingSessionsResponse(sessions=map(session_to_pb, found))
+        return pb.ListPendingSessionsResponse(sessions=map(session_to_pb, sessions))
 
     async def GetSessionMessages(
         self, request: pb.GetSessionMessagesRequest, call: Call
@@ -79,18 +79,18 @@ class ConsolidationService:
 
     async def DetectConflicts(self, request: pb.DetectConflictsRequest, call: Call) -> pb.DetectConflictsResponse:
         caller = _caller(owner_from_pb(request.agent_id, request.scope, "scope"))
-        found = await detect_conflicts(request.id, caller, self._ports, now=call.now, limit=request.limit)
-        call.touched([conflict.memory.id for conflict in found])
-        return pb.DetectConflictsResponse(conflicts=map(conflict_to_pb, found))
+        conflicts = await detect_conflicts(request.id, caller, self._ports, now=call.now, limit=request.limit)
+        call.touched([conflict.memory.id for conflict in conflicts])
+        return pb.DetectConflictsResponse(conflicts=map(conflict_to_pb, conflicts))
 
     async def ResolveConflict(self, request: pb.ResolveConflictRequest, call: Call) -> pb.ResolveConflictResponse:
         caller = _caller(owner_from_pb(request.agent_id, request.scope, "scope"))
         resolution = resolution_from_pb(request.resolution)
-        kept, other = await resolve_conflict(
+        memory, other = await resolve_conflict(
             request.id, request.other_id, resolution, caller, self._ports, now=call.now, reason=request.reason
         )
-        call.touched([kept.id, other.id])
-        return pb.ResolveConflictResponse(memory=memory_to_pb(kept), other=memory_to_pb(other))
+        call.touched([memory.id, other.id])
+        return pb.ResolveConflictResponse(memory=memory_to_pb(memory), other=memory_to_pb(other))
 
     async def CompleteSession(self, request: pb.CompleteSessionRequest, call: Call) -> pb.CompleteSessionResponse:
         key = key_from_pb(request.session)
@@ -102,15 +102,15 @@ class ConsolidationService:
         request: pb.ListProposalsRequest,
         call: Call,
     ) -> pb.ListProposalsResponse:
-        found, count = await list_proposals(
+        proposals, count = await list_proposals(
             self._ports.store,
             limit=request.page_size,
             agent_id=check_id(request.agent_id, "agent_id"),
             user_id=check_id(request.scope.user_id, "scope.user_id"),
             chat_id=check_id(request.scope.chat_id, "scope.chat_id"),
         )
-        call.touched([one.id for one in found])
-        return pb.ListProposalsResponse(proposals=map(proposal_to_pb, found), waiting_count=count)
+        call.touched([proposal.id for proposal in proposals])
+        return pb.ListProposalsResponse(proposals=map(proposal_to_pb, proposals), waiting_count=count)
 
     async def ApproveProposal(self, request: pb.ApproveProposalRequest, call: Call) -> pb.ApproveProposalResponse:
         result = await approve(request.id, request.content, self._ports, now=call.now)

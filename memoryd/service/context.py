@@ -51,5 +51,5 @@ def _allowed(asked: ContextRequest, call: Call) -> list[str]:
     for name in asked.sections:
         if name in NEEDS:
             call.session.require(NEEDS[name])
-    held = call.session.permissions
-    return [name for name in SECTIONS if name not in NEEDS or NEEDS[name] in held]
+    permissions = call.session.permissions
+    return [name for name in SECTIONS if name not in NEEDS or NEEDS[name] in permissions]

@@ -129,13 +129,13 @@ class ConversationService:
             before=request.before if request.HasField("before") else None,
             after=request.after if request.HasField("after") else None,
         )
-        found = await search_messages(asked, call.caller, self._ports, now=call.now)
-        call.note_embedding(found.embedding_s)
-        call.touched([one.id for hit in found.hits for one in (hit.message, *hit.before, *hit.after)])
+        result = await search_messages(asked, call.caller, self._ports, now=call.now)
+        call.note_embedding(result.embedding_s)
+        call.touched([message.id for hit in result.hits for message in (hit.message, *hit.before, *hit.after)])
         return pb.SearchMessagesResponse(
-            hits=[message_hit_to_pb(hit) async for hit in in_turns(found.hits)],
-            unavailable_legs=legs_to_pb(found.unavailable_legs),
-            omitted_count=found.omitted_count,
+            hits=[message_hit_to_pb(hit) async for hit in in_turns(result.hits)],
+            unavailable_legs=legs_to_pb(result.unavailable_legs),
+            omitted_count=result.omitted_count,
         )
 
     async def SetSummary(self, request: pb.SetSummaryRequest, call: Call) -> pb.SetSummaryResponse:
@@ -145,16 +145,16 @@ class ConversationService:
         return pb.SetSummaryResponse(thread=thread_to_pb(_readable(thread, call)))
 
     async def GetSummary(self, request: pb.GetSummaryRequest, call: Call) -> pb.GetSummaryResponse:
-        held = await threads.get_summary(_key(request), call.caller, self._ports.store)
+        summary = await threads.get_summary(_key(request), call.caller, self._ports.store)
         call.touched([request.thread_id])
         response = pb.GetSummaryResponse(
-            summary=held.summary,
-            summary_seq=held.summary_seq,
-            trust=TRUST.to_pb(held.trust),
-            summary_by=held.summary_by,
-            author=held.author,
+            summary=summary.summary,
+            summary_seq=summary.summary_seq,
+            trust=TRUST.to_pb(summary.trust),
+            summary_by=summary.summary_by,
+            author=summary.author,
         )
-        set_time(response, "summary_time", held.summary_time)
+        set_time(response, "summary_time", summary.summary_time)
         return response
 
     async def CompactThread(self, request: pb.CompactThreadRequest, call: Call) -> pb.CompactThreadResponse:
@@ -170,17 +170,17 @@ class ConversationService:
         return pb.CompactThreadResponse(thread=thread_to_pb(thread), compacted_count=done.compacted_count)
 
     async def SetWorkingMemory(self, request: pb.SetWorkingMemoryRequest, call: Call) -> pb.SetWorkingMemoryResponse:
-        held = await threads.set_working_memory(
+        working_memory = await threads.set_working_memory(
             _key_if_any(request), request.text, call.caller, self._ports, shared=request.shared, now=call.now
         )
-        return pb.SetWorkingMemoryResponse(working_memory=working_memory_to_pb(held))
+        return pb.SetWorkingMemoryResponse(working_memory=working_memory_to_pb(working_memory))
 
     async def GetWorkingMemory(self, request: pb.GetWorkingMemoryRequest, call: Call) -> pb.GetWorkingMemoryResponse:
-        held = await threads.get_working_memory(
+        working_memory = await threads.get_working_memory(
             _key_if_any(request), call.caller, self._ports.store, shared=request.shared
         )
         call.touched([request.thread_id] if request.thread_id else [])
-        return pb.GetWorkingMemoryResponse(working_memory=working_memory_to_pb(held))
+        return pb.GetWorkingMemoryResponse(working_memory=working_memory_to_pb(working_memory))
 
     async def StartSession(self, request: pb.StartSessionRequest, call: Call) -> pb.StartSessionResponse:
         begun = await waking.start_session(_key(request), request.session_id, call.caller, self._ports, now=call.now)

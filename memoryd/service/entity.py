@@ -40,11 +40,11 @@ class EntityService:
         )
 
     async def GetEntity(self, request: pb.GetEntityRequest, call: Call) -> pb.GetEntityResponse:
-        found = await profiles.get_entity(request.name, call.caller, self._ports, limit=request.limit, now=call.now)
-        call.touched([found.entity.id, *(memory.id for memory in found.memories)])
+        memories = await profiles.get_entity(request.name, call.caller, self._ports, limit=request.limit, now=call.now)
+        call.touched([memories.entity.id, *(memory.id for memory in memories.memories)])
         return pb.GetEntityResponse(
-            entity=profile_to_pb(found.entity),
-            memories=[memory_to_pb(memory) async for memory in in_turns(found.memories)],
+            entity=profile_to_pb(memories.entity),
+            memories=[memory_to_pb(memory) async for memory in in_turns(memories.memories)],
         )
 
     async def RenameEntity(self, request: pb.RenameEntityRequest, call: Call) -> pb.RenameEntityResponse:
@@ -106,7 +106,7 @@ class EntityService:
             thread_ids=receipt.thread_ids,
             in_working_memory=receipt.in_working_memory,
             with_messages=receipt.with_messages,
-            messages=[message_to_pb(_short(one)) for one in receipt.messages if may_read],
+            messages=[message_to_pb(_short(message)) for message in receipt.messages if may_read],
         )
         set_time(response, "purge_time", receipt.purge_time)
         return response

@@ -60,16 +60,16 @@ class GrantService:
         return pb.IssueTokenResponse(token=token.text(), token_id=token.token_id, grant=grant_to_pb(grant))
 
     async def InspectToken(self, request: pb.InspectTokenRequest, call: Call) -> pb.InspectTokenResponse:
-        found = self._issuer.inspect(
+        token = self._issuer.inspect(
             check_text(request.token, "token", limit=limits.MAX_TOKEN_BYTES, required=True), call.now
         )
         return pb.InspectTokenResponse(
-            valid=not found.refusal,
-            refusal=found.refusal,
-            token_id=found.token.token_id,
-            key_id=found.token.key_id,
-            caveats=found.token.caveats,
-            grant=None if found.grant is None else grant_to_pb(found.grant),
+            valid=not token.refusal,
+            refusal=token.refusal,
+            token_id=token.token.token_id,
+            key_id=token.token.key_id,
+            caveats=token.token.caveats,
+            grant=None if token.grant is None else grant_to_pb(token.grant),
         )
 
     async def RotateTokenKeys(self, request: pb.RotateTokenKeysRequest, call: Call) -> pb.RotateTokenKeysResponse:

@@ -51,8 +51,8 @@ class JobService:
         return pb.ListJobsResponse(jobs=map(job_to_pb, await self._runner.status()))
 
     async def ListJobRuns(self, request: pb.ListJobRunsRequest, call: Call) -> pb.ListJobRunsResponse:  # noqa: ARG002  it is asked of the host
-        found = await self._runner.runs(job=request.job, limit=_size(request.page_size))
-        return pb.ListJobRunsResponse(runs=map(run_to_pb, found))
+        runs = await self._runner.runs(job=request.job, limit=_size(request.page_size))
+        return pb.ListJobRunsResponse(runs=map(run_to_pb, runs))
 
     async def GetJobRun(self, request: pb.GetJobRunRequest, call: Call) -> pb.GetJobRunResponse:  # noqa: ARG002  it is asked of the host
         return pb.GetJobRunResponse(run=run_to_pb(await self._runner.find(check_id(request.id, "id"))))

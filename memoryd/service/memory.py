@@ -78,13 +78,13 @@ class MemoryService:
         )
         if query.asks_for_messages:
             call.session.require(Permission.SEARCH_MESSAGES)
-        found = await search_everything(query, call.caller, self._ports, now=call.now)
-        call.note_embedding(found.embedding_s)
-        call.touched([hit.memory.id for hit in found.hits])
+        result = await search_everything(query, call.caller, self._ports, now=call.now)
+        call.note_embedding(result.embedding_s)
+        call.touched([hit.memory.id for hit in result.hits])
         return pb.SearchMemoriesResponse(
-            hits=[hit_to_pb(hit) async for hit in in_turns(found.hits)],
-            unavailable_legs=legs_to_pb(found.unavailable_legs),
-            miss=None if found.miss is None else miss_to_pb(found.miss),
+            hits=[hit_to_pb(hit) async for hit in in_turns(result.hits)],
+            unavailable_legs=legs_to_pb(result.unavailable_legs),
+            miss=None if result.miss is None else miss_to_pb(result.miss),
         )
 
     async def ListMemories(self, request: pb.ListMemoriesRequest, call: Call) -> pb.ListMemoriesResponse:
@@ -160,10 +160,11 @@ class MemoryService:
         return response
 
     async def GetMemoryHistory(self, request: pb.GetMemoryHistoryRequest, call: Call) -> pb.GetMemoryHistoryResponse:
-        found = await history(request.id, call.caller, self._ports, now=call.now)
-        call.touched([memory.id for memory in found.memories])
+        answer = await history(request.id, call.caller, self._ports, now=call.now)
+        call.touched([memory.id for memory in answer.memories])
         return pb.GetMemoryHistoryResponse(
-            memories=[memory_to_pb(memory) async for memory in in_turns(found.memories)], missing_ids=found.missing_ids
+            memories=[memory_to_pb(memory) async for memory in in_turns(answer.memories)],
+            missing_ids=answer.missing_ids,
         )
 
     async def CorrectMemory(self, request: pb.CorrectMemoryRequest, call: Call) -> pb.CorrectMemoryResponse:

@@ -102,11 +102,11 @@ def check_marks(change: ChangeSet, marks: Mapping[str, datetime]) -> None:
 def check_leases(change: ChangeSet, leases: Mapping[str, Lease]) -> None:
     """Raise Contended where a lease that a change takes is not as it was, or one that it renews is not its holder's."""
     for lease in change.leases:
-        held = leases.get(lease.name)
+        current = leases.get(lease.name)
         if lease.name in change.leases_before:
-            is_right = held == change.leases_before[lease.name]
+            is_right = current == change.leases_before[lease.name]
         else:
-            is_right = held is not None and held.holder == lease.holder
+            is_right = current is not None and current.holder == lease.holder
         if not is_right:
             raise Contended(f"someone else has leased {lease.name!r}; nothing was written")
 

@@ -121,7 +121,9 @@ class RecentChanges:
         applied = replace(applied, change=change)
         rows = len(change.entities) + len(change.tombstones) + len(change.lift) + len(change.embeddings)
         size = BYTES_A_CHANGE + rows * BYTES_A_ROW + sum(map(_bytes_of, (*change.inserts, *change.updates)))
-        size += sum(one.vector.nbytes + len(one.tokens) + len(one.windows) for one in change.embeddings)
+        size += sum(
+            embedding.vector.nbytes + len(embedding.tokens) + len(embedding.windows) for embedding in change.embeddings
+        )
         self._number += 1
         self._kept[self._number] = (owner, applied, size)
         self._of.setdefault(owner, deque()).append(self._number)

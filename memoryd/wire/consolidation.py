@@ -63,7 +63,9 @@ def fact_from_pb(message: pb.LearntFact, n: int) -> SaidFact:
         check_share(confidence, "confidence")
         return SaidFact(
             content=message.content,
-            message_ids=tuple(check_id(one, f"message_ids[{at}]") for at, one in enumerate(message.message_ids)),
+            message_ids=tuple(
+                check_id(message_id, f"message_ids[{at}]") for at, message_id in enumerate(message.message_ids)
+            ),
             kind=KIND.from_pb(message.kind),
             category=message.category,
             confidence=confidence,

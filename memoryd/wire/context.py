@@ -39,11 +39,11 @@ def _lists(message: Any) -> dict[str, Any]:
 
 
 def _item_to_pb(item: ContextItem) -> pb.ContextItem:
-    told = pb.ContextItem(
+    answer = pb.ContextItem(
         kind=KIND.to_pb(item.kind), trust=TRUST.to_pb(item.trust), **{name: getattr(item, name) for name in _OF_ITEM}
     )
-    set_time(told, "time", item.time)
-    return told
+    set_time(answer, "time", item.time)
+    return answer
 
 
 def _item_from_pb(message: Any) -> ContextItem:

@@ -88,7 +88,7 @@ def draft_from_pb(message: conversation_pb2.Message) -> MessageDraft:
 
 def message_to_pb(message: Message) -> conversation_pb2.Message:
     """Return a message of a thread as message of the contract."""
-    told = conversation_pb2.Message(
+    answer = conversation_pb2.Message(
         agent_id=message.agent_id,
         scope=_scope_to_pb(message.scope),
         thread_id=message.thread_id,
@@ -102,8 +102,8 @@ def message_to_pb(message: Message) -> conversation_pb2.Message:
         author=message.author,
         **{name: getattr(message, name) for name in _SAID},
     )
-    set_time(told, "create_time", message.create_time)
-    return told
+    set_time(answer, "create_time", message.create_time)
+    return answer
 
 
 def message_from_pb(message: conversation_pb2.Message) -> Message:
@@ -160,11 +160,11 @@ def message_hit_from_pb(hit: conversation_service_pb2.MessageHit) -> MessageHit:
     )
 
 
-def appended_to_pb(one: AppendedMessage) -> conversation_service_pb2.AppendedMessage:
+def appended_to_pb(message: AppendedMessage) -> conversation_service_pb2.AppendedMessage:
     """Return what a message is called as message."""
-    told = conversation_service_pb2.AppendedMessage(id=one.id, seq=one.seq, masked=one.masked)
-    set_time(told, "create_time", one.create_time)
-    return told
+    answer = conversation_service_pb2.AppendedMessage(id=message.id, seq=message.seq, masked=message.masked)
+    set_time(answer, "create_time", message.create_time)
+    return answer
 
 
 def appended_from_pb(message: conversation_service_pb2.AppendedMessage) -> AppendedMessage:
@@ -174,7 +174,7 @@ def appended_from_pb(message: conversation_service_pb2.AppendedMessage) -> Appen
 
 def thread_to_pb(thread: Thread) -> conversation_pb2.Thread:
     """Return a thread as message."""
-    told = conversation_pb2.Thread(
+    answer = conversation_pb2.Thread(
         scope=_scope_to_pb(thread.scope),
         summary_trust=TRUST.to_pb(thread.summary_trust),
         working_memory_trust=TRUST.to_pb(thread.working_memory_trust),
@@ -182,8 +182,8 @@ def thread_to_pb(thread: Thread) -> conversation_pb2.Thread:
         **{name: getattr(thread, name) for name in _THREAD},
     )
     for name in _THREAD_TIMES:
-        set_time(told, name, getattr(thread, name))
-    return told
+        set_time(answer, name, getattr(thread, name))
+    return answer
 
 
 def thread_from_pb(message: conversation_pb2.Thread) -> Thread:
@@ -203,15 +203,15 @@ def thread_from_pb(message: conversation_pb2.Thread) -> Thread:
 
 def session_to_pb(session: Session) -> conversation_pb2.Session:
     """Return a session as message."""
-    told = conversation_pb2.Session(
+    answer = conversation_pb2.Session(
         scope=_scope_to_pb(session.scope),
         state=STATE.to_pb(session.state),
         trust=TRUST.to_pb(session.trust),
         **{name: getattr(session, name) for name in _SESSION},
     )
     for name in _SESSION_TIMES:
-        set_time(told, name, getattr(session, name))
-    return told
+        set_time(answer, name, getattr(session, name))
+    return answer
 
 
 def session_from_pb(message: conversation_pb2.Session) -> Session:
@@ -234,20 +234,22 @@ def states_to_pb(states: frozenset[SessionState]) -> list[Any]:
 
 def states_from_pb(codes: Any) -> frozenset[SessionState]:
     """Return the states of codes; InvalidArgument for one that is not known."""
-    found = set()
+    session_states = set()
     for n, code in enumerate(codes):
         state = STATE.known(code)
         if state is None:
             raise InvalidArgument(f"states[{n}] is {code}, which is no state of a session", field=f"states[{n}]")
-        found.add(state)
-    return frozenset(found)
+        session_states.add(state)
+    return frozenset(session_states)
 
 
-def working_memory_to_pb(held: WorkingMemory) -> conversation_pb2.WorkingMemory:
+def working_memory_to_pb(working_memory: WorkingMemory) -> conversation_pb2.WorkingMemory:
     """Return a working memory as message."""
-    told = conversation_pb2.WorkingMemory(text=held.text, trust=TRUST.to_pb(held.trust), author=held.author)
-    set_time(told, "update_time", held.update_time)
-    return told
+    answer = conversation_pb2.WorkingMemory(
+        text=working_memory.text, trust=TRUST.to_pb(working_memory.trust), author=working_memory.author
+    )
+    set_time(answer, "update_time", working_memory.update_time)
+    return answer
 
 
 def working_memory_from_pb(message: conversation_pb2.WorkingMemory) -> WorkingMemory:

@@ -43,8 +43,8 @@ _USAGES = tuple(GrantUsage.__dataclass_fields__)
 
 def permissions_to_pb(permissions: frozenset[Permission]) -> list[Any]:
     """Return permissions in the order of the contract."""
-    known = [PERMISSION.to_pb(one) for one in Permission if one in permissions]
-    return known + sorted(one.code for one in permissions if one.code is not None)
+    known = [PERMISSION.to_pb(permission) for permission in Permission if permission in permissions]
+    return known + sorted(permission.code for permission in permissions if permission.code is not None)
 
 
 def permissions_from_pb(codes: Any) -> frozenset[Permission]:

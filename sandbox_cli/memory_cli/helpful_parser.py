@@ -43,12 +43,12 @@ LIKE = 0.75  # of an option that may have been meant: --limt and --limit are .92
 _CHOICE = re.compile(r"argument COMMAND: invalid choice: '(?P<said>[^']*)' \(choose from (?P<known>.*)\)")
 
 
-def _command_of(parser: argparse.ArgumentParser, found: argparse.Namespace) -> argparse.ArgumentParser:
+def _command_of(parser: argparse.ArgumentParser, namespace: argparse.Namespace) -> argparse.ArgumentParser:
     """Return the parser of the command that was chosen, or of a command of it."""
     for action in parser._actions:  # noqa: SLF001  argparse tells them nowhere else
-        chosen = getattr(found, action.dest, None)
+        chosen = getattr(namespace, action.dest, None)
         if isinstance(action.choices, dict) and chosen in action.choices:
-            return _command_of(action.choices[chosen], found)
+            return _command_of(action.choices[chosen], namespace)
     return parser
 
 
@@ -87,10 +87,10 @@ def refuse_early(parser: argparse.ArgumentParser, argv: Sequence[str]) -> None:
 
 def _flags_of(parser: argparse.ArgumentParser) -> set[str]:
     """Return the options that take no value, of a parser and of its commands."""
-    found: set[str] = set()
+    flags: set[str] = set()
     for action in parser._actions:  # noqa: SLF001  argparse tells them nowhere else
         if isinstance(action.choices, dict):
-            found.update(*(_flags_of(one) for one in action.choices.values()))
+            flags.update(*(_flags_of(one) for one in action.choices.values()))
         elif action.nargs == 0:
-            found.update(action.option_strings)
-    return found
+            flags.update(action.option_strings)
+    return flags

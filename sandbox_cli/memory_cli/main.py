@@ -202,15 +202,15 @@ def _run(args: argparse.Namespace) -> int:
         _tell(error, in_json=args.json)
         return EXIT_CODES.get(error.code, 1)
     except Declined as reason:
-        said = f"rejected: {one_line(str(reason))}; nothing was stored"
-        _tell(said, in_json=args.json, code="FAILED_PRECONDITION", reason="REJECTED")
+        text = f"rejected: {one_line(str(reason))}; nothing was stored"
+        _tell(text, in_json=args.json, code="FAILED_PRECONDITION", reason="REJECTED")
         return DECLINED
     except Usage as usage:
         _tell(usage, in_json=args.json, code="INVALID_ARGUMENT", reason="WRONG_USAGE")
         return EXIT_CODES["INVALID_ARGUMENT"]
     except UnicodeDecodeError:
-        said = "standard input is not UTF-8 text"
-        _tell(said, in_json=args.json, code="INVALID_ARGUMENT", reason="WRONG_USAGE")
+        text = "standard input is not UTF-8 text"
+        _tell(text, in_json=args.json, code="INVALID_ARGUMENT", reason="WRONG_USAGE")
         return EXIT_CODES["INVALID_ARGUMENT"]
     return 0
 

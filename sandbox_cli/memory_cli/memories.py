@@ -113,7 +113,7 @@ def _outcome(result: Any) -> str:
 
 def search(client: Any, args: argparse.Namespace) -> None:
     """Find what answers a question."""
-    found = client.search(
+    result = client.search(
         text_of(args.query),
         limit=args.limit,
         filter=_filter(args),
@@ -122,19 +122,19 @@ def search(client: Any, args: argparse.Namespace) -> None:
         as_of=args.as_of,
         why_not=args.why_not,
     )
-    _missing(found.unavailable_legs)
+    _missing(result.unavailable_legs)
     if args.json:
-        print(as_json(found))
+        print(as_json(result))
         return
-    known = shortest_ids(hit.memory.id for hit in found.hits)
-    for hit in found.hits:
+    known = shortest_ids(hit.memory.id for hit in result.hits)
+    for hit in result.hits:
         print(hit_line(hit, known[hit.memory.id]))
         for line in leg_lines(hit.explanation):
             print(line)
-    if found.miss is not None:
-        print("\n".join(miss_lines(found.miss)))
-    if not found.hits:
-        by_words = any(leg.value == "vector" for leg in found.unavailable_legs)
+    if result.miss is not None:
+        print("\n".join(miss_lines(result.miss)))
+    if not result.hits:
+        by_words = any(leg.value == "vector" for leg in result.unavailable_legs)
         hint = "" if args.min_score is not None else "; --min-score 0 shows also what is no answer"
         hint = "; ask in the words that were stored" if by_words else hint
         fault = unmatched(client, args)
@@ -261,8 +261,8 @@ def _each(ids: Sequence[str], do: Callable[[str], Any], *, in_json: bool) -> lis
             done.append(do(memory_id))
         except MemorydError as error:
             if first is not None or len(ids) > 1:
-                said = f"memory: {one_line(memory_id)}: {one_line(error.message)}"
-                print(error_json(error) if in_json else said, file=sys.stderr)
+                text = f"memory: {one_line(memory_id)}: {one_line(error.message)}"
+                print(error_json(error) if in_json else text, file=sys.stderr)
             first = first or error
     if first is not None:
         raise Partly(first, done, said=len(ids) > 1)
@@ -386,7 +386,7 @@ def context(client: Any, args: argparse.Namespace) -> None:
     )
     _missing(built.unavailable_legs)
     if built.left_out_ids:
-        count, ids = len(built.left_out_ids), " ".join(one[:8] for one in built.left_out_ids)
+        count, ids = len(built.left_out_ids), " ".join(left_out_id[:8] for left_out_id in built.left_out_ids)
         print(f"memory: {count} found and left out, as none answers: {ids}; --min-score 0 shows all", file=sys.stderr)
     if args.json:
         print(as_json(built))

@@ -153,10 +153,10 @@ def _has_colours() -> bool:
     return is_shown and not os.environ.get("NO_COLOR") and os.environ.get("TERM", "dumb") != "dumb"
 
 
-def _label(memory: ShownMemory, told: datetime | None = None) -> str:
+def _label(memory: ShownMemory, said_time: datetime | None = None) -> str:
     """Return who said a memory and on which day, as far as a reader needs it and the line does not tell: "[Bob] "."""
     date = "" if memory.said_time is None else day(memory.said_time)
-    if told is not None and date == day(told):
+    if said_time is not None and date == day(said_time):
         date = ""
     label = ", ".join(part for part in (one_line(memory.said_by), date) if part)
     return f"[{label}] " if label else ""
@@ -198,8 +198,8 @@ def notes_of(hit: Hit | MessageHit) -> str:
         notes += f" [and {len(hit.same_ids)} more that say the same]"
     newer = getattr(hit, "newer", None)
     if newer is not None:
-        said = f" [contested by the newer: {one_line(newer.content)}, {newer.id[:8]}, {day(newer.create_time)}]"
-        notes += painted(said, "doubt")
+        text = f" [contested by the newer: {one_line(newer.content)}, {newer.id[:8]}, {day(newer.create_time)}]"
+        notes += painted(text, "doubt")
     return notes
 
 
@@ -223,7 +223,7 @@ _MEANINGS = {
 
 def leg_lines(legs: Sequence[LegScore], indent: str = "  ") -> list[str]:
     """Return what each leg adds to a hit, the largest share first, each with a bar as long as its share."""
-    shares = sorted(((leg.score * leg.weight, leg) for leg in legs), key=lambda one: -abs(one[0]))
+    shares = sorted(((leg.score * leg.weight, leg) for leg in legs), key=lambda share: -abs(share[0]))
     most = max((abs(share) for share, _ in shares), default=0.0) or 1.0
     lines = []
     for share, leg in shares:

@@ -46,7 +46,7 @@ def _entity_line(entity: Any) -> str:
 
 def person(client: Any, args: argparse.Namespace) -> None:
     """Show someone, or decide who they are."""
-    changes = args.unmerge or any(one is not None for one in (args.rename, args.type, args.merge_into))
+    changes = args.unmerge or any(change is not None for change in (args.rename, args.type, args.merge_into))
     if changes and len(args.name) > 1:
         raise Usage(f"name one, in quotes if it has several words: '{' '.join(args.name)}'")
     name = " ".join(args.name)
@@ -66,14 +66,14 @@ def person(client: Any, args: argparse.Namespace) -> None:
     elif args.unmerge:
         _changed(client.unmerge_entity(name), args, "taken out")
     else:
-        found = client.entity(name, limit=args.limit)
+        result = client.entity(name, limit=args.limit)
         if args.json:
-            print(as_json(found))
+            print(as_json(result))
             return
-        print(_entity_line(found.entity))
-        print(f"{found.entity.type.value}, id {found.entity.id}")
-        known = shortest_ids(memory.id for memory in found.memories)
-        for memory in found.memories:
+        print(_entity_line(result.entity))
+        print(f"{result.entity.type.value}, id {result.entity.id}")
+        known = shortest_ids(memory.id for memory in result.memories)
+        for memory in result.memories:
             print(memory_line(memory, known[memory.id]))
 
 

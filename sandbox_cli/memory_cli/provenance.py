@@ -14,12 +14,12 @@ __all__ = ["history", "why"]
 
 def history(client: Any, args: argparse.Namespace) -> None:
     """Show what a memory replaced, and what replaced it."""
-    found = client.history(args.id)
+    chain = client.history(args.id)
     if args.json:
-        print(as_json(found))
+        print(as_json(chain))
         return
-    known = shortest_ids([memory.id for memory in found.memories] + list(found.missing_ids))
-    for memory in found.memories:
+    known = shortest_ids([memory.id for memory in chain.memories] + list(chain.missing_ids))
+    for memory in chain.memories:
         print(memory_line(memory, known[memory.id]))
         if memory.supersede_time is not None:
             heir = known.get(memory.superseded_by, memory.superseded_by[:8]) or "what was purged since"
@@ -28,7 +28,7 @@ def history(client: Any, args: argparse.Namespace) -> None:
             print(f"          contests {', '.join(item[:8] for item in memory.contested_with)}")
         if memory.judgement is not None:
             print(f"          {one_line(memory.judgement.rule)}: {one_line(memory.judgement.reason)}")
-    for item in found.missing_ids:
+    for item in chain.missing_ids:
         print(f"{known[item]}  deleted, or not shown")
 
 
@@ -67,7 +67,7 @@ def _origin(memory: Any) -> str:
     """Return how a memory came to be, in words."""
     channels = {"extraction": "learnt from what was said", "reflection": "summed up from memories", "": "added by call"}
     channel = memory.source.channel
-    said = channels.get(channel, f"added through {one_line(channel)}")
+    text = channels.get(channel, f"added through {one_line(channel)}")
     by = memory.metadata.get("extractor") or memory.metadata.get("written_by")
     where = f" in {one_line(memory.source.thread_id)}" if memory.source.thread_id else ""
-    return f"{said}{where} by {one_line(by)}" if by else f"{said}{where}"
+    return f"{text}{where} by {one_line(by)}" if by else f"{text}{where}"

@@ -26,24 +26,24 @@ def threads(client: Any, args: argparse.Namespace) -> None:
     if args.delete is not None:
         _delete(client, args)
         return
-    found: list[Any] = []
+    messages: list[Any] = []
     token = ""
     while True:
-        size = PAGE if args.all else min(PAGE, args.limit - len(found))
+        size = PAGE if args.all else min(PAGE, args.limit - len(messages))
         page = client.threads(page_size=size, page_token=token, prefix=args.prefix)
-        found.extend(page.threads)
+        messages.extend(page.threads)
         token = page.next_page_token
-        if not token or (not args.all and len(found) >= args.limit):
+        if not token or (not args.all and len(messages) >= args.limit):
             break
     if args.json:
-        print(list_json("threads", found, more=bool(token)))
+        print(list_json("threads", messages, more=bool(token)))
         return
-    for thread in found:
+    for thread in messages:
         shared = " [shared]" if thread.scope.chat_id else ""
         line = f"{moment(thread.update_time)}  {thread.message_count:>6}  {one_line(thread.id)}{shared}"
         room = max(LEAST_SUMMARY, COLUMNS - len(line) - 2)
         print(f"{line}  {one_line(thread.summary)[:room]}".rstrip())
-    if not found:
+    if not messages:
         print("nothing was said yet", file=sys.stderr)
     if token:
         print(f"… more: the same with --limit {2 * args.limit}, or with --all", file=sys.stderr)
@@ -109,10 +109,10 @@ def _show_text(text: str, trust: Any, author: str) -> None:
     if not text:
         print("none is set", file=sys.stderr)
         return
-    told = [trust.value] if trust.value != "host" else []
-    told += [f"set by {one_line(author).translate(_NO_BRACKETS)}"] if author else []
-    if told:
-        print(f"[{', '.join(told)}]", file=sys.stderr)
+    details = [trust.value] if trust.value != "host" else []
+    details += [f"set by {one_line(author).translate(_NO_BRACKETS)}"] if author else []
+    if details:
+        print(f"[{', '.join(details)}]", file=sys.stderr)
 
 
 def log(client: Any, args: argparse.Namespace) -> None:
@@ -181,7 +181,7 @@ def _follow(client: Any, args: argparse.Namespace) -> None:
 def _search(client: Any, args: argparse.Namespace) -> None:
     from memoryd.model.talk import MessageSearch
 
-    found = client.search_messages(
+    result = client.search_messages(
         MessageSearch(
             text=args.search,
             top_k=args.limit,
@@ -193,18 +193,18 @@ def _search(client: Any, args: argparse.Namespace) -> None:
         )
     )
     if args.json:
-        print(as_json(found))
+        print(as_json(result))
         return
-    for hit in found.hits:
+    for hit in result.hits:
         print(f"{score_of(hit)} {one_line(hit.message.thread_id)}{notes_of(hit)}")
         _show(hit.before, args, indent="  ")
         _show([hit.message], args, indent="> ")
         _show(hit.after, args, indent="  ")
-    if not found.hits:
+    if not result.hits:
         print("nothing like that was said", file=sys.stderr)
-    if found.omitted_count:
-        print(f"… {found.omitted_count} more, which are too long for one answer", file=sys.stderr)
-    if found.unavailable_legs:
+    if result.omitted_count:
+        print(f"… {result.omitted_count} more, which are too long for one answer", file=sys.stderr)
+    if result.unavailable_legs:
         print("searched by words alone, as there are no vectors now", file=sys.stderr)
 
 

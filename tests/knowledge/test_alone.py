@@ -8,7 +8,7 @@ import pytest
 
 from memoryd.knowledge.extraction.alone import alone
 from memoryd.knowledge.extraction.talk import Sentence, sentences_after
-from memoryd.knowledge.extraction.worth import Said, facts_of, says_most_of
+from memoryd.knowledge.extraction.worth import RatedSentence, facts_of, says_most_of
 from memoryd.model.memory import Kind
 
 FRIDAY = date(2026, 11, 27)
@@ -108,7 +108,7 @@ def test_what_is_taken_back_secret_supposed_or_an_attack_is_not_read(text):
 
 
 def kept(label: str, sentence: str, *, own: str = "", asked: str = ""):
-    return next(iter(facts_of(Said(Sentence(sentence, own, asked), label, 0.9), FRIDAY)), None)
+    return next(iter(facts_of(RatedSentence(Sentence(sentence, own, asked), label, 0.9), FRIDAY)), None)
 
 
 def test_what_is_kept_has_its_kind_and_category():

@@ -100,17 +100,17 @@ class Learnt:
 
         What a memory says of its messages is a claim, which hides nothing.
         """
-        lines = [shown[one] for one in self.messages if one in shown]
+        lines = [shown[message] for message in self.messages if message in shown]
         if not self.messages or len(lines) < len(self.messages):
             return False
         if any(line.is_cut or self.trust.outranks(line.item.trust) for line in lines):
             return False
-        said = {word for line in lines for word in analyse(line.body)}
-        return LEAST_TOLD * len(self.words & said) >= len(self.words)
+        words = {word for line in lines for word in analyse(line.body)}
+        return LEAST_TOLD * len(self.words & words) >= len(self.words)
 
 
 @dataclass(frozen=True, slots=True)
-class _Sized:
+class _SizedPart:
     """A part with the size of each line."""
 
     name: str
@@ -123,9 +123,9 @@ class _Sized:
         """Return the size of all of it."""
         return self.heading + sum(size for _, size in self.lines) if self.lines else 0
 
-    def without(self, keys: Collection[tuple[str, str]]) -> _Sized:
+    def without(self, keys: Collection[tuple[str, str]]) -> _SizedPart:
         """Return it without the lines of these keys."""
-        return replace(self, lines=[one for one in self.lines if one[0].key not in keys]) if keys else self
+        return replace(self, lines=[line for line in self.lines if line[0].key not in keys]) if keys else self
 
 
 def compose(
@@ -176,16 +176,16 @@ def _told(chosen: Mapping[str, Sequence[Line]], learnt: Mapping[str, Learnt]) ->
     return {line.key for line in candidates if learnt[line.item.id].is_told_by(shown)}
 
 
-def _sized(part: Part, measure: Measure) -> _Sized:
+def _sized(part: Part, measure: Measure) -> _SizedPart:
     heading, *sizes = measure.sizes([f"{HEADINGS[part.name]}\n\n\n", *(f"{line.text}\n" for line in part.lines)])
-    return _Sized(part.name, list(zip(part.lines, sizes, strict=True)), part.most, heading)
+    return _SizedPart(part.name, list(zip(part.lines, sizes, strict=True)), part.most, heading)
 
 
-def _shared(sized: Mapping[str, _Sized], room: int, measure: Measure) -> tuple[dict[str, list[Line]], int]:
+def _shared(sized: Mapping[str, _SizedPart], room: int, measure: Measure) -> tuple[dict[str, list[Line]], int]:
     """Return the lines of each section that fit, as they are shown, and how many relevant memories do not."""
-    kept = {name: min(one.need, room * SHARES.get(name, 0) // SIXTEENTHS) for name, one in sized.items()}
-    chosen, used = _chosen(sized, kept, room, measure)
-    if sum(used.values()) < min(room, sum(one.need for one in sized.values())):
+    reserved = {name: min(part.need, room * SHARES.get(name, 0) // SIXTEENTHS) for name, part in sized.items()}
+    chosen, used = _chosen(sized, reserved, room, measure)
+    if sum(used.values()) < min(room, sum(part.need for part in sized.values())):
         chosen, used = _chosen(sized, used, room, measure)
     memories = sized.get(RELEVANT_MEMORY)
     skipped = 0 if memories is None else min(len(memories.lines), memories.most) - len(chosen[RELEVANT_MEMORY])
@@ -193,36 +193,36 @@ def _shared(sized: Mapping[str, _Sized], room: int, measure: Measure) -> tuple[d
 
 
 def _chosen(
-    sized: Mapping[str, _Sized], kept: Mapping[str, int], room: int, measure: Measure
+    sized: Mapping[str, _SizedPart], kept: Mapping[str, int], room: int, measure: Measure
 ) -> tuple[dict[str, list[Line]], dict[str, int]]:
     """Return the lines of each section, and what they take, where so much is kept for each until it has its turn."""
     chosen: dict[str, list[Line]] = {}
     used: dict[str, int] = {}
     names = [name for name in ORDER if name in sized]
     for n, name in enumerate(names):
-        one = sized[name]
+        part = sized[name]
         if name == RECALLED_MESSAGES:
-            one = one.without({line.key for line in chosen.get(RECENT_MESSAGES, ())})
+            part = part.without({line.key for line in chosen.get(RECENT_MESSAGES, ())})
         later = sum(kept[other] for other in names[n + 1 :])
         left = max(0, room - sum(used.values()) - later)
         most = int(room * MOST_SHARES[name]) if name in MOST_SHARES else left
-        chosen[name], used[name] = _fitting(one, min(left, most), measure)
+        chosen[name], used[name] = _fitting(part, min(left, most), measure)
     return chosen, used
 
 
-def _fitting(one: _Sized, room: int, measure: Measure) -> tuple[list[Line], int]:
+def _fitting(part: _SizedPart, room: int, measure: Measure) -> tuple[list[Line], int]:
     """Return the lines of a part that fit into so much room, the most important first, and what they take."""
-    left = room - one.heading
-    if one.name in IN_ORDER:
-        lines, left = _first_fitting(one, left, measure)
+    left = room - part.heading
+    if part.name in IN_ORDER:
+        lines, left = _first_fitting(part, left, measure)
     else:
-        lines, left = _any_fitting(one, left)
+        lines, left = _any_fitting(part, left)
     return (lines, room - left) if lines else ([], 0)
 
 
-def _first_fitting(one: _Sized, left: int, measure: Measure) -> tuple[list[Line], int]:
+def _first_fitting(part: _SizedPart, left: int, measure: Measure) -> tuple[list[Line], int]:
     lines = []
-    for line, size in one.lines:
+    for line, size in part.lines:
         if size > left:
             cut = _cut(line, left, measure)
             if cut is not None:
@@ -246,7 +246,7 @@ def _cut(line: Line, room: int, measure: Measure) -> Line | None:
     return line.cut(low) if low >= LEAST_CUT else None
 
 
-def _any_fitting(one: _Sized, left: int) -> tuple[list[Line], int]:
+def _any_fitting(part: _SizedPart, left: int) -> tuple[list[Line], int]:
     """
     Return the lines that fit; what is too long is skipped, as the next may fit.
 
@@ -254,11 +254,11 @@ def _any_fitting(one: _Sized, left: int) -> tuple[list[Line], int]:
     next to another one is there only with that.
     """
     lines: list[Line] = []
-    others = [(line, size) for line, size in one.lines if not line.item.trust.is_sandbox]
+    others = [(line, size) for line, size in part.lines if not line.item.trust.is_sandbox]
     room = Room(left, sum(size for _, size in others))
-    places = Room.of_places(one.most, sum(not line.beside for line, _ in others))
+    places = Room.of_places(part.most, sum(not line.beside for line, _ in others))
     taken: set[tuple[str, str]] = set()
-    for line, size in one.lines:
+    for line, size in part.lines:
         is_lower = line.item.trust.is_sandbox
         is_there = line.beside in taken if line.beside else places.left_for(is_lower=is_lower) > 0
         if not is_there or size > room.left_for(is_lower=is_lower):

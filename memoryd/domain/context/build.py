@@ -76,8 +76,8 @@ class _Gathered:
     @property
     def characters(self) -> int:
         """How much there is to be rendered."""
-        said = (*self.memories, *self.recent, *(one.memory for one in (*self.recalled, *self.others)))
-        return sum(len(memory.content) for memory in said)
+        memories = (*self.memories, *self.recent, *(recalled.memory for recalled in (*self.recalled, *self.others)))
+        return sum(len(memory.content) for memory in memories)
 
 
 async def build_context(
@@ -106,7 +106,7 @@ async def build_context(
     text, sections, skipped, count = made() if inline else await asyncio.to_thread(made)
     left_out = _not_shown(gathered.recent, sections)
     if left_out and RECALLED_MESSAGES in order:  # what did not fit there may be recalled
-        gathered.recalled = await gatherer.recalled({one.id for one in gathered.recent} - left_out)
+        gathered.recalled = await gatherer.recalled({memory.id for memory in gathered.recent} - left_out)
         text, sections, skipped, count = made() if inline else await asyncio.to_thread(made)
     known = {memory.id: memory for memory in gathered.memories}
     ids = [item.id for section in sections if section.name == RELEVANT_MEMORY for item in section.items]
@@ -126,39 +126,39 @@ async def _measure(tokenizer: str, readers: Readers) -> Measure:
 
 def _learnt(memory: Memory) -> Learnt:
     source = memory.source
-    messages = frozenset((source.thread_id, one) for one in source.message_ids)
+    messages = frozenset((source.thread_id, message_id) for message_id in source.message_ids)
     return Learnt(messages, memory.trust, frozenset(analyse(memory.content)))
 
 
 async def _gather(gatherer: Gatherer, wanted: frozenset[str], tokens: int) -> _Gathered:
     """Read and search what the sections need; the store is asked while the prompt is being embedded."""
-    found = _Gathered(most_memories=gatherer.most_memories, most_recalled=gatherer.most_recalled)
+    gathered = _Gathered(most_memories=gatherer.most_memories, most_recalled=gatherer.most_recalled)
     reads = [gatherer.read_thread()] if wanted & OF_THREAD else []
     if WORKING_MEMORY in wanted:
         reads.append(gatherer.read_working_memories())
     await asyncio.gather(*reads)
     if WORKING_MEMORY in wanted:
-        found.working = gatherer.working_memories()
+        gathered.working = gatherer.working_memories()
     if THREAD_SUMMARY in wanted:
-        found.summary = gatherer.summary()
+        gathered.summary = gatherer.summary()
     if wanted & {RECENT_MESSAGES, RECALLED_MESSAGES}:
-        found.recent = await gatherer.recent(tokens * MOST_BYTES_A_TOKEN)
+        gathered.recent = await gatherer.recent(tokens * MOST_BYTES_A_TOKEN)
     if ALWAYS_TRUE in wanted:
-        found.profile = await gatherer.profile()
+        gathered.profile = await gatherer.profile()
     if KNOWN_PEOPLE in wanted:
-        found.people = [person_line(root, people) for root, people in await gatherer.people()]
+        gathered.people = [person_line(root, people) for root, people in await gatherer.people()]
     if RELEVANT_MEMORY in wanted:
-        found.memories = await gatherer.memories(len(found.recent))
+        gathered.memories = await gatherer.memories(len(gathered.recent))
     if WEEKLY_INSIGHT in wanted:
-        found.insight = await gatherer.insight()
+        gathered.insight = await gatherer.insight()
     if RECALLED_MESSAGES in wanted:
-        found.recalled = await gatherer.recalled({memory.id for memory in found.recent})
+        gathered.recalled = await gatherer.recalled({memory.id for memory in gathered.recent})
     if OTHER_THREADS in wanted:
-        found.others = await gatherer.others()
+        gathered.others = await gatherer.others()
     if RECENT_MESSAGES not in wanted:
-        found.recent = []
-    found.newer = gatherer.newer
-    return found
+        gathered.recent = []
+    gathered.newer = gatherer.newer
+    return gathered
 
 
 OF_THREAD = frozenset({WORKING_MEMORY, THREAD_SUMMARY, RECALLED_MESSAGES, RECENT_MESSAGES})
@@ -170,38 +170,40 @@ def _not_shown(recent: list[Memory], sections: list[ContextSection]) -> set[str]
     return {memory.id for memory in recent if place_of(memory.key)[1] not in shown}
 
 
-def _parts(found: _Gathered, shown: Shown, working_memory_chars: int) -> list[Part]:
+def _parts(gathered: _Gathered, shown: Shown, working_memory_chars: int) -> list[Part]:
     """Return the sections with their lines, rendered."""
-    recent = tuple(message_line(memory, shown, place=0, dated=False) for memory in found.recent)
+    recent = tuple(message_line(memory, shown, place=0, dated=False) for memory in gathered.recent)
     return [
         Part(
             ALWAYS_TRUE,
-            tuple(memory_line(one, shown.zone, found.newer.get(one.id)) for one in found.profile),
+            tuple(memory_line(memory, shown.zone, gathered.newer.get(memory.id)) for memory in gathered.profile),
         ),
-        Part(KNOWN_PEOPLE, tuple(found.people)),
-        Part(RELEVANT_MEMORY, tuple(_relevant_lines(found, shown)), found.most_memories),
-        Part(WEEKLY_INSIGHT, () if found.insight is None else (memory_line(found.insight, shown.zone),)),
-        Part(WORKING_MEMORY, _working_lines(found.working, working_memory_chars, shown)),
-        Part(THREAD_SUMMARY, _summary_lines(found.summary, shown)),
-        Part(RECALLED_MESSAGES, _recalled_lines(found.recalled, shown), found.most_recalled),
-        Part(OTHER_THREADS, _recalled_lines(found.others, shown), found.most_recalled),
+        Part(KNOWN_PEOPLE, tuple(gathered.people)),
+        Part(RELEVANT_MEMORY, tuple(_relevant_lines(gathered, shown)), gathered.most_memories),
+        Part(WEEKLY_INSIGHT, () if gathered.insight is None else (memory_line(gathered.insight, shown.zone),)),
+        Part(WORKING_MEMORY, _working_lines(gathered.working, working_memory_chars, shown)),
+        Part(THREAD_SUMMARY, _summary_lines(gathered.summary, shown)),
+        Part(RECALLED_MESSAGES, _recalled_lines(gathered.recalled, shown), gathered.most_recalled),
+        Part(OTHER_THREADS, _recalled_lines(gathered.others, shown), gathered.most_recalled),
         Part(RECENT_MESSAGES, recent),
     ]
 
 
-def _relevant_lines(found: _Gathered, shown: Shown) -> Iterator[Line]:
+def _relevant_lines(gathered: _Gathered, shown: Shown) -> Iterator[Line]:
     """Yield the relevant memories; an outdated one with the newer statement, unless that stands above it."""
     above: set[str] = set()
-    for memory in found.memories:
-        newer = found.newer.get(memory.id)
+    for memory in gathered.memories:
+        newer = gathered.newer.get(memory.id)
         yield memory_line(memory, shown.zone, None if newer is None or newer.id in above else newer)
         above.add(memory.id)
 
 
-def _recalled_lines(found: list[Recalled], shown: Shown) -> tuple[Line, ...]:
+def _recalled_lines(recalled: list[Recalled], shown: Shown) -> tuple[Line, ...]:
     return tuple(
-        message_line(one.memory, shown, place=one.group, dated=True, beside=one.beside, remark=one.remark)
-        for one in found
+        message_line(
+            message.memory, shown, place=message.group, dated=True, beside=message.beside, remark=message.remark
+        )
+        for message in recalled
     )
 
 

@@ -23,7 +23,7 @@ SHORT = 4  # letters of a stem below which a word must be just that: "a" begins 
 
 def words_of_prompt(sentences: Sequence[str]) -> re.Pattern[str] | None:
     """Return what finds the words of a prompt in a text, by their stems; None where it has none."""
-    stems = list(dict.fromkeys(stem for one in sentences for stem in analyse_query(one)))[:MOST_WORDS]
+    stems = list(dict.fromkeys(stem for sentence in sentences for stem in analyse_query(sentence)))[:MOST_WORDS]
     if not stems:
         return None
     return re.compile("|".join(f"({_begins(stem)})" for stem in stems), re.IGNORECASE)
@@ -58,14 +58,14 @@ def _passages(text: str, words: re.Pattern[str] | None, size: int) -> list[tuple
     """Return where passages begin and end, in order, with text between any two: at least one."""
     count = max(1, min(MOST_PASSAGES, size // PASSAGE))
     length = size // (count + 1)
-    found, weights = _found(text, words)
+    places, weights = _found(text, words)
     chosen: list[tuple[int, int]] = []
-    while found and len(chosen) < count:
-        start = _word_before(text, _densest(found, weights) - BEFORE)
+    while places and len(chosen) < count:
+        start = _word_before(text, _densest(places, weights) - BEFORE)
         end = min(len(text), start + (length if chosen else 2 * length))
-        for word in {word for at, word in found if start <= at < end}:
+        for word in {word for at, word in places if start <= at < end}:
             weights[word] *= SEEN
-        found = [(at, word) for at, word in found if not start <= at < end]
+        places = [(at, word) for at, word in places if not start <= at < end]
         chosen.append((start, end))
     return _grown(chosen or [(0, 0)], len(text), size)
 
@@ -74,20 +74,20 @@ def _found(text: str, words: re.Pattern[str] | None) -> tuple[list[tuple[int, in
     """Return where which words stand, in order, and what each word weighs."""
     places: dict[int, list[int]] = {}
     for match in words.finditer(text) if words is not None else ():
-        held = places.setdefault(match.lastindex or 0, [])
-        if len(held) < MOST_PLACES:
-            held.append(match.start())
-    found = sorted((at, word) for word, held in places.items() for at in held)
-    return found, {word: 1 / len(held) for word, held in places.items()}
+        starts = places.setdefault(match.lastindex or 0, [])
+        if len(starts) < MOST_PLACES:
+            starts.append(match.start())
+    matches = sorted((at, word) for word, held in places.items() for at in held)
+    return matches, {word: 1 / len(held) for word, held in places.items()}
 
 
-def _densest(found: Sequence[tuple[int, int]], weights: Mapping[int, float]) -> int:
+def _densest(places: Sequence[tuple[int, int]], weights: Mapping[int, float]) -> int:
     """Return the first of the places after which most stands within NEAR characters."""
-    best, first = 0.0, found[0][0]
+    best, first = 0.0, places[0][0]
     last, total = 0, 0.0
-    for at, word in found:
-        while last < len(found) and found[last][0] < at + NEAR:
-            total += weights[found[last][1]]
+    for at, word in places:
+        while last < len(places) and places[last][0] < at + NEAR:
+            total += weights[places[last][1]]
             last += 1
         if total > best + 1e-9:
             best, first = total, at

@@ -66,7 +66,7 @@ class Recalled:
     """Why it states nothing: role play, a text to work on …"""
 
 
-def _remarks(held: Mapping[Place, Memory]) -> dict[Place, str]:
+def _remarks(memories: Mapping[Place, Memory]) -> dict[Place, str]:
     """
     Return why some messages state nothing.
 
@@ -76,21 +76,21 @@ def _remarks(held: Mapping[Place, Memory]) -> dict[Place, str]:
     remarks: dict[Place, str] = {}
     begun: dict[Place, Memory] = {}
     """Who says it, where it goes on."""
-    for owner, thread_id, seq in sorted(held, key=lambda place: (place[1], place[2])):
-        place, said = (owner, thread_id, seq), held[owner, thread_id, seq]
+    for owner, thread_id, seq in sorted(memories, key=lambda place: (place[1], place[2])):
+        place, memory = (owner, thread_id, seq), memories[owner, thread_id, seq]
         before, by = remarks.get((owner, thread_id, seq - 1), ""), begun.get((owner, thread_id, seq - 1))
-        text = without_recalled(said.content)
+        text = without_recalled(memory.content)
         goes_on = (
             by is not None
-            and said.author == by.author
-            and not said.trust.outranks(by.trust)
-            and (said.category == Role.ASSISTANT.value or (before == PLAYED and not ends_play(text)))
+            and memory.author == by.author
+            and not memory.trust.outranks(by.trust)
+            and (memory.category == Role.ASSISTANT.value or (before == PLAYED and not ends_play(text)))
         )
         own = not_stated(text)
         if before and goes_on and by is not None:
             remarks[place], begun[place] = before, by
         elif own:
-            remarks[place], begun[place] = own, said
+            remarks[place], begun[place] = own, memory
     return remarks
 
 
@@ -149,34 +149,35 @@ class Gatherer:
             strict=True,
         )
         try:
-            found: SearchResult = await find(query, self._embedded, self._caller, scopes, now=self._now, kept=kept)
+            result: SearchResult = await find(query, self._embedded, self._caller, scopes, now=self._now, kept=kept)
         except Unavailable:  # a scope too large for memory, and no vectors: there is nothing to search it by
             self.legs |= {Leg.VECTOR: None, Leg.KEYWORD: None}
             return ()
-        self.legs |= dict.fromkeys(found.unavailable_legs)
-        self.embedding_s = self.embedding_s or found.embedding_s
+        self.legs |= dict.fromkeys(result.unavailable_legs)
+        self.embedding_s = self.embedding_s or result.embedding_s
         await let_others()
-        return found.hits
+        return result.hits
 
     async def memories(self, more: int) -> list[ShownMemory]:
         """Return what is relevant, best first; `more` than are wanted, where some may be left out."""
-        found, answers, prompt = await self._relevant(more), Answers(), self._embedded
+        memories, answers, prompt = await self._relevant(more), Answers(), self._embedded
         if prompt is not None and self._request.min_score is None and self._policy.floor:
-            answers = await read_answers(prompt, found, self._near, self._caller, self._ports, limit=self.most_memories)
+            near, limit = self._near, self.most_memories
+            answers = await read_answers(prompt, memories, near, self._caller, self._ports, limit=limit)
         self.legs |= dict.fromkeys(() if answers.is_whole else (Leg.READER,))
-        self.left_out_ids = tuple(memory.id for memory in found if memory.id in answers.hidden)
-        return [self._excerpted(memory) for memory in found if memory.id not in answers.hidden]
+        self.left_out_ids = tuple(memory.id for memory in memories if memory.id in answers.hidden)
+        return [self._excerpted(memory) for memory in memories if memory.id not in answers.hidden]
 
     async def _relevant(self, more: int) -> list[ShownMemory]:
         wanted, excluded = self.most_memories, self._request.exclude_session_ids
-        found = await self._memories(wanted)
-        if any(memory.source.session_id in excluded for memory in found):
-            found = await self._memories(limits.MAX_SEARCH_LIMIT)
-            left = [memory for memory in found if memory.source.session_id not in excluded]
-            return first_places(left, wanted + more, lambda one: one.trust.is_sandbox)
-        if more and any(one.source.message_ids and one.source.thread_id == self._request.thread_id for one in found):
+        memories = await self._memories(wanted)
+        if any(memory.source.session_id in excluded for memory in memories):
+            memories = await self._memories(limits.MAX_SEARCH_LIMIT)
+            left = [memory for memory in memories if memory.source.session_id not in excluded]
+            return first_places(left, wanted + more, lambda memory: memory.trust.is_sandbox)
+        if more and any(m.source.message_ids and m.source.thread_id == self._request.thread_id for m in memories):
             return await self._memories(wanted + more)
-        return found
+        return memories
 
     async def _memories(self, most: int) -> list[ShownMemory]:
         hits = await self._find(STATEMENTS, most, self._scopes, kept=for_higher_trust(most))
@@ -209,21 +210,16 @@ class Gatherer:
 
     async def profile(self) -> list[ShownMemory]:
         """Return what is always true of the user and of those that the prompt names, the most important first."""
-        found = await profile_of(
-            self._caller,
-            self._scopes,
-            self._now,
-            named=await self._named(),
-            exclude_session_ids=self._request.exclude_session_ids,
-        )
-        memories = [item.memory for item in found]
+        excluded, named = self._request.exclude_session_ids, await self._named()
+        items = await profile_of(self._caller, self._scopes, self._now, named=named, exclude_session_ids=excluded)
+        memories = [item.memory for item in items]
         self._note_newer(await newer_of(memories, STATEMENTS, self._caller, self._scopes, self._now))
         return memories
 
-    def _note_newer(self, found: Mapping[str, ShownMemory]) -> None:
+    def _note_newer(self, memories: Mapping[str, ShownMemory]) -> None:
         """Note the newer statements that contest memories, but for those of a session that is left out."""
         excluded = self._request.exclude_session_ids
-        self.newer |= {one: newer for one, newer in found.items() if newer.source.session_id not in excluded}
+        self.newer |= {one: newer for one, newer in memories.items() if newer.source.session_id not in excluded}
 
     async def people(self) -> list[tuple[str, Directory]]:
         """Return who is known, those named in the prompt first; no one without a prompt."""
@@ -249,7 +245,7 @@ class Gatherer:
                     *self._ports.readers.finders,
                     KnownNames([people for _, people in places], weight=self._caller.trust.weight),
                 ]
-                async for name in in_turns({one.text for part in parts for one in find_entities(part, finders)}):
+                async for name in in_turns({find.text for part in parts for find in find_entities(part, finders)}):
                     named |= {(owner, root) for owner, people in places for root in meant_by(name, people)}
             self._names = frozenset(named)
         return self._names
@@ -258,16 +254,16 @@ class Gatherer:
         """Read what the user and the chat have."""
         for owner in self._caller.visibility.owners:
             name = owner.scope.user_id or owner.scope.chat_id or ""
-            held = await self._ports.store.conversations.working_memory(owner)
-            self._working.append((name, replace(held, author=_author(held.author, owner.scope))))
+            working = await self._ports.store.conversations.working_memory(owner)
+            self._working.append((name, replace(working, author=_author(working.author, owner.scope))))
 
     def working_memories(self) -> list[tuple[str, WorkingMemory]]:
         """Return the working memory of the thread, of the user and of the chat, with whose it is."""
         found = list(self._working)
         if self._thread is not None:
-            held = working_memory_of(self._thread)
-            found.insert(0, (self._thread.id, replace(held, author=_author(held.author, self._thread.scope))))
-        return [(name, held) for name, held in found if held.text]
+            working = working_memory_of(self._thread)
+            found.insert(0, (self._thread.id, replace(working, author=_author(working.author, self._thread.scope))))
+        return [(name, memory) for name, memory in found if memory.text]
 
     def summary(self) -> Thread | None:
         """Return the thread if something sums it up."""
@@ -290,8 +286,8 @@ class Gatherer:
         while last > end:  # page by page, as those of a session may be left out
             first, width = max(end, last - width), PAGE
             wanted = [(owner, thread.id, seq) for seq in range(last, first, -1)]
-            held = await self._messages(wanted)
-            for memory in (held[place] for place in wanted if place in held):
+            memories = await self._messages(wanted)
+            for memory in (memories[place] for place in wanted if place in memories):
                 if memory.source.session_id in self._request.exclude_session_ids:
                     continue
                 recent.append(memory)
@@ -337,11 +333,11 @@ class Gatherer:
     async def _with_neighbours(self, hits: Iterable[Hit], but: Collection[str]) -> list[Recalled]:
         """Return hits, best first, each followed by those next to it; nothing twice."""
         policy = self._policy.conversation
-        told = [hit.memory for hit in hits if hit.memory.id not in but and not is_filler(hit.memory.content)]
-        kept = first_places(told, self.most_recalled, lambda memory: memory.trust.is_sandbox)
-        wanted: dict[Place, tuple[str, str] | None] = {(one.owner, *place_of(one.key)): None for one in kept}
+        memories = [hit.memory for hit in hits if hit.memory.id not in but and not is_filler(hit.memory.content)]
+        chosen = first_places(memories, self.most_recalled, lambda memory: memory.trust.is_sandbox)
+        wanted: dict[Place, tuple[str, str] | None] = {(memory.owner, *place_of(memory.key)): None for memory in chosen}
         ordered: dict[Place, None] = {}
-        for memory in kept:
+        for memory in chosen:
             thread_id, seq = place_of(memory.key)
             key = thread_id, memory.source.message_ids[0]
             after = range(seq + 1, seq + policy.recall_after + 1)
@@ -350,18 +346,18 @@ class Gatherer:
                 place = memory.owner, thread_id, n
                 ordered.setdefault(place)
                 wanted.setdefault(place, key)
-        held = {(memory.owner, *place_of(memory.key)): memory for memory in await self._at_the_answer(kept)}
-        held |= await self._messages([place for place in wanted if place not in held])
-        remarks = _remarks(held)
+        by_place = {(memory.owner, *place_of(memory.key)): memory for memory in await self._at_the_answer(chosen)}
+        by_place |= await self._messages([place for place in wanted if place not in by_place])
+        remarks = _remarks(by_place)
         groups: dict[tuple[Owner, str], int] = {}
-        found = []
+        recalled = []
         for place in ordered:
-            said = held.get(place)
-            if said is None or said.id in but or said.source.session_id in self._request.exclude_session_ids:
+            message = by_place.get(place)
+            if message is None or message.id in but or message.source.session_id in self._request.exclude_session_ids:
                 continue
             group = groups.setdefault(place[:2], len(groups))
-            found.append(Recalled(said, group, wanted[place], remarks.get(place, "")))
-        return found
+            recalled.append(Recalled(message, group, wanted[place], remarks.get(place, "")))
+        return recalled
 
     async def _at_the_answer(self, kept: Sequence[Memory]) -> list[Memory]:
         """Return messages, of long ones the passages that answer; an index holds 8 KiB."""
@@ -383,16 +379,16 @@ class Gatherer:
 
     async def _messages(self, places: Sequence[Place]) -> dict[Place, Memory]:
         """Return the messages at some places as memories: from their index, else from the store."""
-        held: dict[Place, Memory] = {}
+        memories: dict[Place, Memory] = {}
         for owner in dict.fromkeys(place[0] for place in places):
             index = await self._episodes.index(owner)
             mine = [place for place in places if place[0] == owner]
             if index is not None:
-                found = [one for place in mine for one in index.of_key(message_key(*place[1:]), self._now)]
+                found = [memory for place in mine for memory in index.of_key(message_key(*place[1:]), self._now)]
             else:
-                found = [one.as_memory() for one in await self._ports.messages_at(owner, {place[1:] for place in mine})]
-            held |= {(owner, *place_of(memory.key)): memory for memory in found}
-        return held
+                found = [m.as_memory() for m in await self._ports.messages_at(owner, {place[1:] for place in mine})]
+            memories |= {(owner, *place_of(memory.key)): memory for memory in found}
+        return memories
 
 
 def _author(author: str, scope: Scope) -> str:

@@ -163,10 +163,10 @@ def memory_line(memory: ShownMemory, zone: tzinfo | None = None, newer: ShownMem
 
 def _remark(memory: ShownMemory, zone: tzinfo | None) -> str:
     """Return the beginning of a memory within the line of another one: no bracket of it ends the remark."""
-    said = _inert(_inert(memory.content[: 2 * MOST_OF_REMARK]).replace("[", "(").replace("]", ")"))
-    said = said if len(said) <= MOST_OF_REMARK else said[:MOST_OF_REMARK].rstrip("\\ ") + CUT
+    text = _inert(_inert(memory.content[: 2 * MOST_OF_REMARK]).replace("[", "(").replace("]", ")"))
+    text = text if len(text) <= MOST_OF_REMARK else text[:MOST_OF_REMARK].rstrip("\\ ") + CUT
     speaker = _plain_speaker(memory.said_by)
-    return ", ".join(filter(None, (f"{speaker}: {said}" if speaker else said, _date(memory.create_time, zone))))
+    return ", ".join(filter(None, (f"{speaker}: {text}" if speaker else text, _date(memory.create_time, zone))))
 
 
 def message_line(
@@ -178,30 +178,30 @@ def message_line(
     A date is there where `dated` says so, and wherever a reader needs it: it is of another day, or tells a relative
     time. `remark` says why it states nothing.
     """
-    role, name, said = memory.category, memory.source.speaker, without_recalled(memory.content)
+    role, name, text = memory.category, memory.source.speaker, without_recalled(memory.content)
     named = name if name != role else ""
     if role == Role.USER.value:
         who = _plain_speaker(said_by(memory, shown.caller))
-        told = f"{role} {who}".strip()
+        line = f"{role} {who}".strip()
     elif role == Role.TOOL.value:
-        told = f"{role}:{_plain_name(named)}" if named else role
-        said = said.removeprefix(tool_label(named))
+        line = f"{role}:{_plain_name(named)}" if named else role
+        text = text.removeprefix(tool_label(named))
     else:
-        told = f"{role} {_plain_name(named)}".strip()
+        line = f"{role} {_plain_name(named)}".strip()
     if role != Role.USER.value and memory.trust is Trust.SANDBOX and memory.author not in {"", shown.caller.user_id}:
-        told += f"{VOUCHED}{_plain_name(memory.author)} says"
+        line += f"{VOUCHED}{_plain_name(memory.author)} says"
     channel = memory.source.channel
-    said = said.removeprefix(source_label(channel))
+    text = text.removeprefix(source_label(channel))
     day, today = _date(memory.event_time, shown.zone), _date(shown.now, shown.zone)
-    head = _label(told, day if dated or day != today or has_relative_time(said) else "")
+    head = _label(line, day if dated or day != today or has_relative_time(text) else "")
     if channel:
         plain = _plain_name(channel)
         head += _label(plain if plain.lower() in SOURCES else f'"{plain}"')
     thread_id, seq = place_of(memory.key)
-    body = _on_one_line(said[: shown.most_characters])
-    if len(said) > shown.most_characters:
+    body = _on_one_line(text[: shown.most_characters])
+    if len(text) > shown.most_characters:
         body += CUT
-    item = ContextItem(memory.source.message_ids[0], memory.kind, memory.trust, thread_id, seq, told, memory.event_time)
+    item = ContextItem(memory.source.message_ids[0], memory.kind, memory.trust, thread_id, seq, line, memory.event_time)
     not_meant = f" [no statement: {remark}]" if remark else ""
     return Line(head, body, f"{not_meant}{_mark(memory.trust)}", item, (place, seq), beside)
 
@@ -229,16 +229,16 @@ def text_lines(text: str, item: ContextItem, shown: Shown, *, place: int = 0) ->
     head = _label(f"set by {'another user, ' if poses else ''}{name}") if name else ""
     item = replace(item, speaker=name)
     bodies = (_inert(_MARKS.sub("", line)) for line in without_recalled(text).splitlines())
-    said = [body for body in bodies if _WORD.search(body)]
-    return [Line(head, body, _mark(item.trust), item, (place, n)) for n, body in enumerate(said)]
+    bodies_with_words = [body for body in bodies if _WORD.search(body)]
+    return [Line(head, body, _mark(item.trust), item, (place, n)) for n, body in enumerate(bodies_with_words)]
 
 
 def person_line(root: str, people: Directory) -> Line:
     """Return someone as a line: name, relations, what else they are called."""
     trust, aliases = _TRUSTS[people.trust_weight(root)], people.aliases(root)
     details = [*people.relations(root), *([f"also {', '.join(aliases)}"] if aliases else [])]
-    told = f" ({_inert('; '.join(details))})" if details else ""
-    return Line("", f"{_inert(people.name(root))}{told}", _mark(trust), ContextItem(root, Kind.FACT, trust))
+    text = f" ({_inert('; '.join(details))})" if details else ""
+    return Line("", f"{_inert(people.name(root))}{text}", _mark(trust), ContextItem(root, Kind.FACT, trust))
 
 
 _TRUSTS = {trust.weight: trust for trust in Trust}

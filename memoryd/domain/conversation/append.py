@@ -100,9 +100,9 @@ class _Append(Write[Appended]):
 
     async def replay(self, earlier: RecordedRequest) -> Appended:
         thread = await self.ports.store.conversations.thread(self._owner, self._key.thread_id)
-        told = receipt_of(earlier, AppendReceipt)
+        append_receipt = receipt_of(earlier, AppendReceipt)
         counts = (0, 0) if thread is None else (thread.message_count, thread.turn_count)
-        return Appended(True, told.messages, told.session_id, *counts)
+        return Appended(True, append_receipt.messages, append_receipt.session_id, *counts)
 
     async def prepare(self) -> None:
         if self._said:
@@ -112,7 +112,7 @@ class _Append(Write[Appended]):
         if size <= ON_LOOP:
             self._said = [self._prepared(draft, is_gone) for draft in self._drafts]
             return
-        loop, said = asyncio.get_running_loop(), []
+        loop, judged = asyncio.get_running_loop(), []
         whose = self.caller.grant_id or self._owner
         async with self.ports.shared.locks.hold(
             [("preparing", whose)]
@@ -121,10 +121,10 @@ class _Append(Write[Appended]):
                 raise_if_abandoned()
                 self.ports.guards.grants.check(self.caller.grant_id, self.now)
                 try:
-                    said += await loop.run_in_executor(self.ports.shared.preparing, self._prepared_all, some, is_gone)
+                    judged += await loop.run_in_executor(self.ports.shared.preparing, self._prepared_all, some, is_gone)
                 except Given:
                     raise asyncio.CancelledError from None
-        self._said = said
+        self._said = judged
 
     def _prepared_all(
         self, drafts: Sequence[MessageDraft], is_gone: Callable[[], bool]
@@ -179,20 +179,21 @@ class _Append(Write[Appended]):
         )
         session_id = session.id
         messages = self._messages(thread, session_id)
-        size = sum(one.message.text_bytes for one in messages)
+        size = sum(new_message.message.text_bytes for new_message in messages)
         await check_quota(size, f"these messages have {size}", self.caller, self.ports.store, self.now)
-        changed = self._thread_after(thread, [one.message for one in messages], session_id)
-        told = tuple(
-            AppendedMessage(one.id, one.seq, one.create_time, one.masked) for one in (new.message for new in messages)
+        changed = self._thread_after(thread, [new_message.message for new_message in messages], session_id)
+        appended = tuple(
+            AppendedMessage(message.id, message.seq, message.create_time, message.masked)
+            for message in (new.message for new in messages)
         )
-        note = request.record(AppendReceipt(self._owner, thread.id, session_id, told), self.now)
+        note = request.record(AppendReceipt(self._owner, thread.id, session_id, appended), self.now)
         talk = ConversationChange(self._owner, messages=tuple(messages), threads=(changed,), sessions=sessions)
 
         async def answer() -> Appended:
             self.ports.shared.lag.add(self._owner, len(messages))
             self.ports.shared.last_threads.put(changed, session)
             before = "" if thread.session_id in {"", session_id} else thread.session_id
-            return Appended(True, told, session_id, changed.message_count, changed.turn_count, before)
+            return Appended(True, appended, session_id, changed.message_count, changed.turn_count, before)
 
         return Decision(ChangeSet(conversation=talk, request=note), answer)
 

@@ -154,11 +154,13 @@ class MessageEmbedder:
         """Return what gives messages past a number their vectors, by owner."""
         made: dict[Owner, list[Embedding]] = {}
         fingerprint = self._ports.embedder.fingerprint
-        for message, found in zip(messages, embedded, strict=True):
-            if found is not None:
+        for message, vectors in zip(messages, embedded, strict=True):
+            if vectors is not None:
                 key = message_key(message.thread_id, message.seq)
-                one = Embedding(message.owner, key, found.vector, fingerprint, found.tokens, found.windows, message.id)
-                made.setdefault(message.owner, []).append(one)
+                embedding = Embedding(
+                    message.owner, key, vectors.vector, fingerprint, vectors.tokens, vectors.windows, message.id
+                )
+                made.setdefault(message.owner, []).append(embedding)
         return [
             ChangeSet(conversation=ConversationChange(owner, embeddings=tuple(some), embedded_after=after))
             for owner, some in made.items()
@@ -201,7 +203,11 @@ class MessageEmbedder:
             if part is None:
                 return None
             made += part
-        return replace(made[0], windows=codes_of(np.stack([one.vector for one in made[1:]]))) if made[1:] else None
+        return (
+            replace(made[0], windows=codes_of(np.stack([embedded.vector for embedded in made[1:]])))
+            if made[1:]
+            else None
+        )
 
     async def _or_none(self, texts: Sequence[str], owner: Owner) -> list[Embedded] | None:
         """Return texts of one message as the model sees them; None where it is they that it does not take."""
@@ -212,7 +218,7 @@ class MessageEmbedder:
         except Unavailable:
             await self._ports.embedder.documents(["ping"], caller=LINE, background=True, whole=False)
             return None  # others are taken
-        return [one for one in made if one is not None]
+        return [embedded for embedded in made if embedded is not None]
 
     async def _vectors(self, part: Sequence[Message]) -> list[Embedded | None]:
         """Return the vectors of some messages; None for a text that the model refuses."""

@@ -70,7 +70,7 @@ async def _refuse_others(thread: Thread, caller: Caller, store: Store) -> None:
     if not caller.trust.is_sandbox or thread.scope.user_id is not None:
         return
     before = thread.last_seq + 1
-    while found := await store.conversations.messages(
+    while messages := await store.conversations.messages(
         MessageSelector(
             owner=thread.owner,
             thread_id=thread.id,
@@ -80,9 +80,9 @@ async def _refuse_others(thread: Thread, caller: Caller, store: Store) -> None:
             most_bytes=limits.MAX_PAGE_BYTES,
         ),
     ):
-        if not all(map(caller.may_erase, found)):
+        if not all(map(caller.may_erase, messages)):
             raise TrustTooLow("the thread holds messages of other users of the chat; it is not erased from a sandbox")
-        before = found[0].seq
+        before = messages[0].seq
 
 
 async def _first_ids(thread: Thread, store: Store) -> list[str]:

@@ -67,14 +67,16 @@ async def list_messages(  # noqa: PLR0913  one argument for each field of the co
         session_id=session_id,
         most_bytes=limits.MAX_PAGE_BYTES,
     )
-    found = await ports.store.conversations.messages(wanted)
-    kept = last_within(found[-size:], tokens)
+    messages = await ports.store.conversations.messages(wanted)
+    page = last_within(messages[-size:], tokens)
     if whole:
-        kept = whole_turns(found, len(found) - len(kept), tokens, token_count)
+        page = whole_turns(messages, len(messages) - len(page), tokens, token_count)
     # the last one is too long for the budget by itself: it is left out, and the next page begins before it
-    first = kept[0] if kept else found[-1] if found else None
-    token = number_after(first.seq, ports.secret, bound) if first is not None and max(len(kept), 1) < len(found) else ""
-    return MessagePage(tuple(kept), token)
+    first = page[0] if page else messages[-1] if messages else None
+    token = (
+        number_after(first.seq, ports.secret, bound) if first is not None and max(len(page), 1) < len(messages) else ""
+    )
+    return MessagePage(tuple(page), token)
 
 
 def last_within(messages: Sequence[Message], max_tokens: int, count: Count = token_count) -> list[Message]:
@@ -83,12 +85,12 @@ def last_within(messages: Sequence[Message], max_tokens: int, count: Count = tok
 
     The oldest are dropped first. Without a budget the last message is there whatever its size.
     """
-    kept: list[Message] = []
+    fitting: list[Message] = []
     left, room = max_tokens, limits.MAX_PAGE_BYTES
     for message in reversed(messages):
         room -= message.text_bytes
         left -= count(message.shown)
-        if (max_tokens and left < 0) or (room < 0 and kept):
+        if (max_tokens and left < 0) or (room < 0 and fitting):
             break
-        kept.append(message)
-    return kept[::-1]
+        fitting.append(message)
+    return fitting[::-1]

@@ -48,8 +48,8 @@ async def search_with_messages(query: Query, caller: Caller, ports: Ports, *, no
     with Prompt(query.text, caller, ports) as asked:
         memories = await find(query, asked, caller, Scopes(ports), now=now)
         episodes = await find(replace(query, why_not=""), asked, caller, EpisodeScopes(ports), now=now)
-    said = [replace(hit, memory=under_own_id(hit.memory)) for hit in episodes.hits]
-    hits = _merged(memories.hits, said)[: query.limit]
+    episode_hits = [replace(hit, memory=under_own_id(hit.memory)) for hit in episodes.hits]
+    hits = _merged(memories.hits, episode_hits)[: query.limit]
     legs = dict.fromkeys((*memories.unavailable_legs, *episodes.unavailable_legs))
     counted = {hit.memory.id for hit in memories.hits}
     recalled = [hit.memory for hit in hits if hit.memory.id in counted]
@@ -57,20 +57,24 @@ async def search_with_messages(query: Query, caller: Caller, ports: Ports, *, no
     return SearchResult(tuple(hits), tuple(legs), memories.miss, memories.embedding_s)
 
 
-def _merged(memories: Sequence[Hit], said: Sequence[Hit]) -> list[Hit]:
+def _merged(memories: Sequence[Hit], hits: Sequence[Hit]) -> list[Hit]:
     """Return memories and messages in one order, and what was learnt from a message with it, or behind all."""
-    place_of_message = {hit.memory.id: n for n, hit in enumerate(said)}
+    place_of_message = {hit.memory.id: n for n, hit in enumerate(hits)}
     same: dict[int, list[str]] = {}
     own: list[Hit] = []
     behind: list[Hit] = []
     for hit in memories:
-        places = [place_of_message[one] for one in hit.memory.source.message_ids if one in place_of_message]
+        places = [
+            place_of_message[message_id]
+            for message_id in hit.memory.source.message_ids
+            if message_id in place_of_message
+        ]
         if places:
             same.setdefault(min(places), []).extend((hit.memory.id, *hit.same_ids))
         else:
             (behind if hit.memory.source.message_ids else own).append(hit)
-    told = [replace(hit, same_ids=(*hit.same_ids, *same.get(n, ()))) for n, hit in enumerate(said)]
-    return [*sorted((*own, *told), key=lambda hit: -hit.score), *behind]
+    message_hits = [replace(hit, same_ids=(*hit.same_ids, *same.get(n, ()))) for n, hit in enumerate(hits)]
+    return [*sorted((*own, *message_hits), key=lambda hit: -hit.score), *behind]
 
 
 async def search_messages(asked: MessageSearch, caller: Caller, ports: Ports, *, now: datetime) -> FoundMessages:
@@ -80,12 +84,14 @@ async def search_messages(asked: MessageSearch, caller: Caller, ports: Ports, *,
     query = Query(text=asked.text, limit=limit, filter=asked.filter, min_score=asked.min_score)
     owners = None if asked.shared is None else (caller.writes_to(shared=asked.shared),)
     with Prompt(query.text, caller, ports) as embedded:
-        found = await find(query, embedded, caller, EpisodeScopes(ports, owners), now=now)
+        result = await find(query, embedded, caller, EpisodeScopes(ports, owners), now=now)
     before = policy.recall_before if asked.before is None else asked.before
     after = policy.recall_after if asked.after is None else asked.after
-    hits = [(hit, hit.memory.owner, *place_of(hit.memory.key)) for hit in found.hits]
-    said, omitted = await _messages(hits, before, after, asked, ports)
-    return FoundMessages(tuple(_told(hits, said, before, after)), found.unavailable_legs, omitted, found.embedding_s)
+    hits = [(hit, hit.memory.owner, *place_of(hit.memory.key)) for hit in result.hits]
+    messages, omitted = await _messages(hits, before, after, asked, ports)
+    return FoundMessages(
+        tuple(_told(hits, messages, before, after)), result.unavailable_legs, omitted, result.embedding_s
+    )
 
 
 async def _messages(
@@ -97,18 +103,26 @@ async def _messages(
         around = range(max(1, seq - before), seq + after + 1)
         places.setdefault(owner, set()).update((thread_id, n) for n in around)
     if sum(map(len, places.values())) <= FEW_MESSAGES:
-        said = await _read(places, ports)
-        kept, omitted = _within_an_answer(hits, {place: one.text_bytes for place, one in said.items()}, before, after)
+        messages = await _read(places, ports)
+        places_shown, omitted = _within_an_answer(
+            hits, {place: message.text_bytes for place, message in messages.items()}, before, after
+        )
     else:  # of many, sizes are read before texts
         sizes = {
             (owner, head.thread_id, head.seq): head.text_bytes
             for owner, wanted in places.items()
             for head in await ports.store.conversations.heads(MessageSelector(owner=owner, places=wanted))
         }
-        kept, omitted = _within_an_answer(hits, sizes, before, after)
-        said = await _read({owner: {place[1:] for place in kept if place[0] == owner} for owner in places}, ports)
+        places_shown, omitted = _within_an_answer(hits, sizes, before, after)
+        messages = await _read(
+            {owner: {place[1:] for place in places_shown if place[0] == owner} for owner in places}, ports
+        )
     excluded = asked.exclude_session_ids
-    return {place: said[place] for place in kept if place in said and said[place].session_id not in excluded}, omitted
+    return {
+        place: messages[place]
+        for place in places_shown
+        if place in messages and messages[place].session_id not in excluded
+    }, omitted
 
 
 async def _read(places: Mapping[Owner, set[tuple[str, int]]], ports: Ports) -> dict[Place, Message]:
@@ -119,18 +133,18 @@ async def _read(places: Mapping[Owner, set[tuple[str, int]]], ports: Ports) -> d
     }
 
 
-def _told(hits: Sequence[Placed], said: Mapping[Place, Message], before: int, after: int) -> Iterator[MessageHit]:
+def _told(hits: Sequence[Placed], messages: Mapping[Place, Message], before: int, after: int) -> Iterator[MessageHit]:
     """Yield each hit with what stands next to it and is shown with no better one."""
     shown = {(owner, thread_id, seq) for _, owner, thread_id, seq in hits}
     for hit, owner, thread_id, seq in hits:
-        message = said.get((owner, thread_id, seq))
+        message = messages.get((owner, thread_id, seq))
         if message is None:
             continue  # it was erased meanwhile, or the answer would be too long
         sides = []
         for side in (range(max(1, seq - before), seq), range(seq + 1, seq + after + 1)):
             new = [(owner, thread_id, n) for n in side if (owner, thread_id, n) not in shown]
             shown.update(new)
-            sides.append(tuple(said[one] for one in new if one in said))
+            sides.append(tuple(messages[place] for place in new if place in messages))
         before_it, after_it = sides
         yield MessageHit(
             message, hit.score, hit.similarity, hit.lexical, before_it, after_it, hit.said_by_other, hit.same_ids
@@ -146,20 +160,22 @@ def _within_an_answer(
     The best hits come first, each with its neighbours, the next ones first; a neighbour that is too long is left out.
     """
     left = limits.MAX_FOUND_BYTES
-    kept: set[Place] = set()
+    chosen: set[Place] = set()
     for n, (_, owner, thread_id, seq) in enumerate(hits):
         place = owner, thread_id, seq
-        if place in kept:
+        if place in chosen:
             continue
         size = sizes.get(place, 0)
         if n and size > left:
-            return kept, sum((owner, thread_id, seq) not in kept for _, owner, thread_id, seq in hits)
-        kept.add(place)
+            return chosen, sum((owner, thread_id, seq) not in chosen for _, owner, thread_id, seq in hits)
+        chosen.add(place)
         left -= size
-        beside = sorted((*range(seq - before, seq), *range(seq + 1, seq + after + 1)), key=lambda one: abs(one - seq))
+        beside = sorted(
+            (*range(seq - before, seq), *range(seq + 1, seq + after + 1)), key=lambda other: abs(other - seq)
+        )
         for one in beside:
             size = sizes.get((owner, thread_id, one), 0)
-            if 0 < size <= left // 2 and (owner, thread_id, one) not in kept:
-                kept.add((owner, thread_id, one))
+            if 0 < size <= left // 2 and (owner, thread_id, one) not in chosen:
+                chosen.add((owner, thread_id, one))
                 left -= size
-    return kept, 0
+    return chosen, 0

@@ -90,13 +90,13 @@ async def thread_as_it_is(
 
 async def known_thread(key: ThreadKey, owner: Owner, ports: Ports) -> Thread:
     """Return a thread; NotFound if there is none, unless its agent is switched off: that has empty ones."""
-    found = await ports.store.conversations.thread(owner, key.thread_id)
-    if found is None and not ports.policy.of(owner.agent_id).enabled:
+    thread = await ports.store.conversations.thread(owner, key.thread_id)
+    if thread is None and not ports.policy.of(owner.agent_id).enabled:
         return new_thread(key, owner, NEVER)
-    if found is None:
+    if thread is None:
         where = "the chat" if key.shared else "this user"
         raise ThreadNotFound(f"{where} has no thread {key.thread_id!r}", field="thread_id")
-    return found
+    return thread
 
 
 async def get_thread(key: ThreadKey, caller: Caller, ports: Ports) -> Thread:
@@ -106,16 +106,16 @@ async def get_thread(key: ThreadKey, caller: Caller, ports: Ports) -> Thread:
 
 async def get_summary(key: ThreadKey, caller: Caller, store: Store) -> Summary:
     """Return what sums up a thread; an empty one where nothing does."""
-    found = await store.conversations.thread(key.owner(caller), key.thread_id)
-    if found is None or not found.summary:
+    thread = await store.conversations.thread(key.owner(caller), key.thread_id)
+    if thread is None or not thread.summary:
         return Summary()
     return Summary(
-        found.summary,
-        found.summary_seq,
-        found.summary_time,
-        found.summary_trust,
-        found.summary_by,
-        found.summary_author,
+        thread.summary,
+        thread.summary_seq,
+        thread.summary_time,
+        thread.summary_trust,
+        thread.summary_by,
+        thread.summary_author,
     )
 
 
@@ -127,19 +127,19 @@ async def list_threads(
     prefix = check_text(prefix, "prefix", limit=limits.MAX_ID_BYTES)
     bound = bound_to("threads", caller, prefix)
     after = read_page_token(page_token, ports.secret, bound) if page_token else None
-    found = await ports.store.conversations.threads(
+    threads = await ports.store.conversations.threads(
         caller.visibility, limit=size + 1, after=None if after is None else (after.create_time, after.id), prefix=prefix
     )
-    kept = _within_an_answer(found[:size])
+    page = _within_an_answer(threads[:size])
     token = ""
-    if len(found) > len(kept):
-        token = page_token_after(Cursor(kept[-1].update_time, kept[-1].id), ports.secret, bound)
-    return ThreadPage(tuple(kept), token)
+    if len(threads) > len(page):
+        token = page_token_after(Cursor(page[-1].update_time, page[-1].id), ports.secret, bound)
+    return ThreadPage(tuple(page), token)
 
 
 def _within_an_answer(threads: Sequence[Thread]) -> list[Thread]:
     """Return the first threads, as many as an answer holds with their summaries and working memories; at least one."""
-    sizes = (len(one.summary.encode()) + len(one.working_memory.encode()) for one in threads)
+    sizes = (len(thread.summary.encode()) + len(thread.working_memory.encode()) for thread in threads)
     return list(threads[: max(1, limits.how_many_fit(sizes, limits.MAX_PAGE_BYTES))])
 
 
@@ -164,23 +164,23 @@ async def list_sessions(
     owners = caller.visibility.owners if key is None else (key.owner(caller),)
     bound = bound_to("sessions", caller, thread_id, owners, sorted(state.value for state in states))
     after = read_page_token(page_token, ports.secret, bound) if page_token else None
-    found = await ports.store.conversations.sessions(
+    sessions = await ports.store.conversations.sessions(
         owners,
         limit=size + 1,
         after=None if after is None else (after.create_time, after.id),
         thread_id=thread_id,
         states=states,
     )
-    kept = found[:size]
+    page = sessions[:size]
     token = ""
-    if len(found) > size:
-        token = page_token_after(Cursor(kept[-1].start_time, kept[-1].id), ports.secret, bound)
+    if len(sessions) > size:
+        token = page_token_after(Cursor(page[-1].start_time, page[-1].id), ports.secret, bound)
     threads = {
-        (one.owner, one.thread_id): await ports.store.conversations.thread(one.owner, one.thread_id)
-        for one in kept
-        if one.state is SessionState.OPEN
+        (session.owner, session.thread_id): await ports.store.conversations.thread(session.owner, session.thread_id)
+        for session in page
+        if session.state is SessionState.OPEN
     }
-    shown = [session_now(one, threads.get((one.owner, one.thread_id))) for one in kept]
+    shown = [session_now(session, threads.get((session.owner, session.thread_id))) for session in page]
     return SessionPage(tuple(shown), token)
 
 
@@ -216,22 +216,22 @@ def quota_lock(caller: Caller) -> list[tuple[str, str]]:
     return [("grant", caller.grant_id)] if caller.quota.stored_bytes else []
 
 
-async def check_quota(size: int, told: str, caller: Caller, store: Store, now: datetime) -> None:
-    """Raise LimitExceeded, which says what is `told`, where so many bytes more are past the quota of a grant."""
+async def check_quota(size: int, text: str, caller: Caller, store: Store, now: datetime) -> None:
+    """Raise LimitExceeded, which says also `text`, where so many bytes more are past the quota of a grant."""
     quota = caller.quota.stored_bytes
     if not quota or size <= 0:
         return
     used = await store.grants.usage(caller.grant_id, now.date())
     if used.stored_bytes + size > quota:
-        raise LimitExceeded(f"the grant stores {used.stored_bytes} of {quota} bytes, and {told}", limit="stored_bytes")
+        raise LimitExceeded(f"the grant stores {used.stored_bytes} of {quota} bytes, and {text}", limit="stored_bytes")
 
 
 async def _check_texts(
     texts: Sequence[GrantText], before: Sequence[GrantText], caller: Caller, store: Store, now: datetime
 ) -> None:
     """Raise LimitExceeded where the texts of a grant grow past its quota."""
-    grown = sum(one.size for one in texts if one.grant_id == caller.grant_id)
-    grown -= sum(one.size for one in before if one.grant_id == caller.grant_id)
+    grown = sum(grant.size for grant in texts if grant.grant_id == caller.grant_id)
+    grown -= sum(grant.size for grant in before if grant.grant_id == caller.grant_id)
     await check_quota(grown, f"this text needs {grown} more", caller, store, now)
 
 
@@ -321,8 +321,8 @@ async def get_working_memory(key: ThreadKey | None, caller: Caller, store: Store
     """Return the working memory of a thread, or that of the user or chat; an empty one if none is set."""
     if key is None:
         return await store.conversations.working_memory(caller.writes_to(shared=shared))
-    found = await store.conversations.thread(key.owner(caller), key.thread_id)
-    return WorkingMemory() if found is None else working_memory_of(found)
+    thread = await store.conversations.thread(key.owner(caller), key.thread_id)
+    return WorkingMemory() if thread is None else working_memory_of(thread)
 
 
 def working_memory_of(thread: Thread) -> WorkingMemory:
@@ -342,7 +342,7 @@ async def set_working_memory(
     text = check_text(text, "text", limit=limits.MAX_WORKING_MEMORY_BYTES).strip()
     _refuse_secrets(text, "text", ports.guards)
     author = _author(text, caller, shared=shared)
-    held = WorkingMemory(text, now if text else None, caller.trust, caller.grant_id if text else "", author)
+    working_memory = WorkingMemory(text, now if text else None, caller.trust, caller.grant_id if text else "", author)
     if not is_enabled(caller, ports.policy):
         return await get_working_memory(key, caller, ports.store, shared=shared)
     if key is not None:
@@ -354,12 +354,12 @@ async def set_working_memory(
             changed = replace(
                 thread,
                 working_memory=text,
-                working_memory_time=held.update_time,
+                working_memory_time=working_memory.update_time,
                 working_memory_trust=caller.trust,
                 working_memory_author=author,
-                working_memory_grant_id=held.grant_id,
+                working_memory_grant_id=working_memory.grant_id,
             )
-            return changed, (), held
+            return changed, (), working_memory
 
         return await change_thread(key, caller, ports, change, now=now)
     owner = caller.writes_to(shared=shared)
@@ -367,8 +367,10 @@ async def set_working_memory(
     async def decide() -> Decision[WorkingMemory]:
         known = await ports.store.conversations.working_memory(owner)
         _refuse_lower_trust(caller, known.trust if known.text else None, "working memory")
-        await _check_texts(held.texts, known.texts, caller, ports.store, now)
-        return Decision(ChangeSet(conversation=ConversationChange(owner, working_memory=held)), answering(held))
+        await _check_texts(working_memory.texts, known.texts, caller, ports.store, now)
+        return Decision(
+            ChangeSet(conversation=ConversationChange(owner, working_memory=working_memory)), answering(working_memory)
+        )
 
     locks = [("working memory", owner), owner, *quota_lock(caller)]  # whoever erases the owner holds it too
     return await decide_and_commit(locks, decide, ports, now=now, grant_id=caller.grant_id)

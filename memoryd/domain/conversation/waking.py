@@ -92,18 +92,18 @@ async def end_session(key: ThreadKey, session_id: str, caller: Caller, ports: Po
         return ended(opened(asked or ports.new_id(), thread, now), thread, now, "ended")
     thread = await known_thread(key, owner, ports)
     wanted = asked or thread.session_id
-    found = await ports.store.conversations.session(owner, thread.id, wanted) if wanted else None
-    if found is None:
+    session = await ports.store.conversations.session(owner, thread.id, wanted) if wanted else None
+    if session is None:
         raise ThreadNotFound(
             f"the thread has no session {asked!r}" if asked else "the thread has no open session", field="session_id"
         )
-    if found.state is not SessionState.OPEN:
-        return found
+    if session.state is not SessionState.OPEN:
+        return session
 
     async def change(known: Thread) -> tuple[Thread, tuple[Session, ...], Session]:
-        current = await ports.store.conversations.session(owner, known.id, found.id)
+        current = await ports.store.conversations.session(owner, known.id, session.id)
         if current is None or current.state is not SessionState.OPEN:
-            return known, (), current or found  # it has ended, or was erased with its thread
+            return known, (), current or session  # it has ended, or was erased with its thread
         _refuse_lower(current, caller)
         final = ended(current, known, now, "ended")
         return replace(known, session_id=""), (final,), final
@@ -124,8 +124,8 @@ async def end_idle_sessions(ports: Ports, tell: Callable[[str], None], *, now: d
     looked_at: set[tuple[Owner, str]] = set()
     while True:
         idle = ThreadSelector(idle_since=before, ahead_of=now + AHEAD)
-        found = await ports.store.conversations.scan_threads(idle, limit=AT_ONCE + len(looked_at))
-        threads = [thread for _, thread in found if (thread.owner, thread.id) not in looked_at]
+        idle_threads = await ports.store.conversations.scan_threads(idle, limit=AT_ONCE + len(looked_at))
+        threads = [thread for _, thread in idle_threads if (thread.owner, thread.id) not in looked_at]
         for thread in threads:
             is_ended = False
             try:

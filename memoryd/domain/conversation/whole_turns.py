@@ -46,7 +46,7 @@ def _after_orphans(messages: Sequence[Message], first: int) -> int:
         if n < first or message.role is not Role.TOOL:
             continue
         called = calls.get(message.tool_call_id)
-        leads = all(one.role is Role.TOOL for one in messages[start:n])
+        leads = all(message.role is Role.TOOL for message in messages[start:n])
         if leads if called is None else called < start:
             start = n + 1
     return start

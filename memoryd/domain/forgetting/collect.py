@@ -29,9 +29,9 @@ async def collect(
 
     Nothing is erased while the clock is in doubt. `tell` hears how many are erased, of how many.
     """
-    held = ports.doubt(now)
-    if held and not dry_run:
-        return GcReport(held=held)
+    doubt = ports.doubt(now)
+    if doubt and not dry_run:
+        return GcReport(held=doubt)
     policy = ports.policy
     graces = Graces(
         expired_before=now - timedelta(days=policy.expired_grace_days),
@@ -41,7 +41,7 @@ async def collect(
     )
     report, due = await ports.store.memories.collectable(graces, limit=READ_AT_ONCE)
     if dry_run:
-        return replace(report, dry_run=True, held=held)
+        return replace(report, dry_run=True, held=doubt)
     if not ports.is_behind(now):
         await _redate(ports, now)
     done, whole = 0, report.expired_count + report.superseded_count + report.deleted_count
@@ -69,8 +69,8 @@ async def _purge_slice(part: Sequence[Memory], graces: Graces, ports: Ports, now
 async def _redate(ports: Ports, now: datetime) -> None:
     """Let the grace of what was deleted or replaced under a clock that was ahead begin now, not in its future."""
     grace = timedelta(days=ports.policy.delete_grace_days)
-    while found := await ports.store.memories.scan(MemorySelector(ended_after=now + AHEAD), limit=SLICE):
-        await _redate_slice(found, ports, now, grace)
+    while memories := await ports.store.memories.scan(MemorySelector(ended_after=now + AHEAD), limit=SLICE):
+        await _redate_slice(memories, ports, now, grace)
 
 
 async def _redate_slice(part: Sequence[Memory], ports: Ports, now: datetime, grace: timedelta) -> None:

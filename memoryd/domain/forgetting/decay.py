@@ -30,9 +30,9 @@ async def forget_faded(
     name = ports.policy.rules.decay
     if PRESETS[name] is None:
         return Decayed(0, 0, (), dry_run)
-    held = ports.doubt(now)
-    if held and not dry_run:
-        return Decayed(0, 0, (), dry_run, held)
+    doubt = ports.doubt(now)
+    if doubt and not dry_run:
+        return Decayed(0, 0, (), dry_run, doubt)
     examined, after = 0, ""
     gone: list[Faded] = []
     while page := await ports.store.memories.scan(NOT_RETIRED, limit=READ_AT_ONCE, after=after):
@@ -43,8 +43,8 @@ async def forget_faded(
         for n in range(0, 0 if dry_run else len(faded), SLICE):
             await _forget_slice(faded[n : n + SLICE], ports, now)
         tell(examined)
-    gone.sort(key=lambda one: (one.confidence, one.id))
-    return Decayed(examined, len(gone), tuple(gone), dry_run, held)
+    gone.sort(key=lambda memory: (memory.confidence, memory.id))
+    return Decayed(examined, len(gone), tuple(gone), dry_run, doubt)
 
 
 async def _forget_slice(part: Sequence[Memory], ports: Ports, now: datetime) -> None:

@@ -29,13 +29,13 @@ async def digests_citing(gone: Iterable[Memory], store: Store, now: datetime) ->
     ids: dict[Owner, set[str]] = {}
     for memory in gone:
         ids.setdefault(memory.owner, set()).add(memory.id)
-    found: list[Memory] = []
+    memories: list[Memory] = []
     for owner, named in ids.items():
         visible = Visibility(owner.agent_id, owner.scope.user_id, owner.scope.chat_id)
         after: Cursor | None = None
         while seen := await store.memories.page(visible, _DIGESTS, now=now, limit=READ_AT_ONCE, after=after):
             after = Cursor(seen[-1].create_time, seen[-1].id)
-            found += [memory for memory in seen if memory.id not in named and not cited(memory).isdisjoint(named)]
+            memories += [memory for memory in seen if memory.id not in named and not cited(memory).isdisjoint(named)]
             if len(seen) < READ_AT_ONCE:
                 break
-    return found
+    return memories

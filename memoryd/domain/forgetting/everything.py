@@ -34,25 +34,25 @@ async def erase_user(user_id: str, agent_id: str, ports: Ports, *, now: datetime
 
 async def _erase(owner: Owner, caller: Caller, ports: Ports, now: datetime, *, dry_run: bool) -> ErasedUser:
     async def decide() -> Decision[ErasedUser]:
-        held = await ports.store.owners.contents(owner, limit=limits.MAX_NAMED_IDS)
-        if any(trust.outranks(caller.trust) for trust in held.trusts):
+        contents = await ports.store.owners.contents(owner, limit=limits.MAX_NAMED_IDS)
+        if any(trust.outranks(caller.trust) for trust in contents.trusts):
             raise TrustTooLow("some of it is of higher trust; nothing was erased")
         receipt = ErasedUser(
             owner.agent_id,
-            held.memory_count,
-            held.message_count,
-            held.thread_count,
-            held.memory_ids,
-            held.message_ids,
+            contents.memory_count,
+            contents.message_count,
+            contents.thread_count,
+            contents.memory_ids,
+            contents.message_ids,
             None if dry_run else now,
             ports.copies(),
             dry_run,
         )
 
         answer = answering(receipt)
-        if dry_run or held.is_empty:
+        if dry_run or contents.is_empty:
             return Decision(None, answer)
-        gone = (*held.memory_ids, *held.message_ids)[: limits.MAX_AUDITED_IDS]
+        gone = (*contents.memory_ids, *contents.message_ids)[: limits.MAX_AUDITED_IDS]
         talk = ConversationChange(owner, purge_all=True, purged_ids=gone)
         return Decision(ChangeSet(purge_owner=owner, conversation=talk, marks={PURGE: now}), answer)
 

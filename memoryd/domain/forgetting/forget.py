@@ -102,18 +102,18 @@ async def forget_grant(
     ids: set[str] = set()
     replaced: set[str] = set()
     selector, after = MemorySelector(grant_id=grant_id, is_deleted=None if purge else False), ""
-    while found := await ports.store.memories.scan(selector, limit=READ_AT_ONCE, after=after):
-        after = owner_place(found[-1])
-        ids.update(memory.id for memory in found)
-        replaced.update(known for memory in found for known in memory.supersedes)
-        for n in range(0, 0 if dry_run else len(found), SLICE):
-            await forget_slice(found[n : n + SLICE], ports, now=now, due_time=due_time, trust=Trust.HOST)
+    while memories := await ports.store.memories.scan(selector, limit=READ_AT_ONCE, after=after):
+        after = owner_place(memories[-1])
+        ids.update(memory.id for memory in memories)
+        replaced.update(known for memory in memories for known in memory.supersedes)
+        for n in range(0, 0 if dry_run else len(memories), SLICE):
+            await forget_slice(memories[n : n + SLICE], ports, now=now, due_time=due_time, trust=Trust.HOST)
     superseded_ids = tuple(sorted(replaced - ids))[:MAX_NAMED]
     return ForgottenGrant(len(ids), superseded_ids, None if dry_run else due_time, dry_run)
 
 
 async def forget_slice(
-    found: Sequence[Memory],
+    memories: Sequence[Memory],
     ports: Ports,
     *,
     now: datetime,
@@ -125,12 +125,12 @@ async def forget_slice(
     """Hide these memories until `due_time` (None: erase them), as they are now that no one else decides."""
 
     async def decide() -> Decision[None]:
-        entries = await ports.entries_of(found)
+        entries = await ports.entries_of(memories)
         return Decision(
             await forgetting_change(entries, ports, now=now, due_time=due_time, trust=trust, request=request), no_answer
         )
 
-    await decide_and_commit((memory.owner for memory in found), decide, ports, now=now, grant_id=grant_id)
+    await decide_and_commit((memory.owner for memory in memories), decide, ports, now=now, grant_id=grant_id)
 
 
 async def forgetting_change(  # noqa: PLR0913  every way of forgetting says how it forgets
@@ -171,6 +171,6 @@ async def forgetting_change(  # noqa: PLR0913  every way of forgetting says how 
     if not derived:
         return change
     erased = await purge_of(derived, ports, now=now)
-    kept = {entry.memory.id for entry in change.updates}
-    more = tuple(entry for entry in erased.updates if entry.memory.id not in kept)
+    updated_ids = {entry.memory.id for entry in change.updates}
+    more = tuple(entry for entry in erased.updates if entry.memory.id not in updated_ids)
     return replace(change, updates=(*change.updates, *more), purges=erased.purges, marks=erased.marks)

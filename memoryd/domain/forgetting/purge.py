@@ -46,15 +46,15 @@ async def purge_of(gone: Sequence[Memory], ports: Ports, *, now: datetime, by: T
     if Trust.HOST.outranks(by):
         changed |= await _revived(list(changed.values()), {memory.id: memory for memory in gone}, ports, now, by)
     unnamed: list[Entity] = []
-    kept: list[Entity] = []
+    entities: list[Entity] = []
     for owner in {memory.owner for memory in gone if memory.mentions}:
         lost, others = await _unnamed(owner, [memory for memory in gone if memory.owner == owner], ports.store)
         unnamed += lost
-        kept += others
+        entities += others
     return ChangeSet(
         purges=tuple(gone),
         updates=tuple(replace(entry, memory=_without(entry.memory, ids)) for entry in changed.values()),
-        entities=tuple(kept),
+        entities=tuple(entities),
         forget_entities=tuple(unnamed),
         marks={PURGE: now},
     )
@@ -70,8 +70,8 @@ async def _revived(
         if not _is_given_back(old, heirs, by):
             continue
         back = not_replaced(old)
-        twins = [one.memory for one in changed.values() if one.memory.owner == back.owner]
-        if any(one.content == back.content or (back.key and one.key == back.key) for one in twins):
+        twins = [entry.memory for entry in changed.values() if entry.memory.owner == back.owner]
+        if any(memory.content == back.content or (back.key and memory.key == back.key) for memory in twins):
             continue
         try:
             back, rivals = await come_back(back, [], entry, ports, now, gone=heirs)
@@ -90,7 +90,7 @@ def _is_given_back(old: Memory, heirs: Mapping[str, Memory], by: Trust) -> bool:
     while chain[-1].superseded_by in heirs:
         chain.append(heirs[chain[-1].superseded_by])
     still_replaced = bool(chain[-1].superseded_by)
-    decided = any(one.supersede_trust is not None and one.supersede_trust.outranks(by) for one in chain)
+    decided = any(memory.supersede_trust is not None and memory.supersede_trust.outranks(by) for memory in chain)
     return heir.grant_id != old.grant_id and not still_replaced and not decided
 
 

@@ -73,16 +73,16 @@ class Match:
 
     def admits(self, memory: Memory) -> bool:
         """Whether a memory that passes the filter passes the rest."""
-        asked, said = self.source, memory.source
+        asked, source = self.source, memory.source
         return (
             (not self.text or self.text.casefold() in memory.content.casefold())
             and (not self.grant_id or self.grant_id == memory.grant_id)
             and (self.shared is None or self.shared == (memory.scope.chat_id is not None))
-            and (not asked.speaker or asked.speaker == said.speaker)
-            and (not asked.channel or asked.channel == said.channel)
-            and (not asked.thread_id or asked.thread_id == said.thread_id)
-            and (not asked.session_id or asked.session_id == said.session_id)
-            and (not asked.message_ids or bool({*asked.message_ids} & {*said.message_ids}))
+            and (not asked.speaker or asked.speaker == source.speaker)
+            and (not asked.channel or asked.channel == source.channel)
+            and (not asked.thread_id or asked.thread_id == source.thread_id)
+            and (not asked.session_id or asked.session_id == source.session_id)
+            and (not asked.message_ids or bool({*asked.message_ids} & {*source.message_ids}))
         )
 
 
@@ -108,19 +108,19 @@ async def forget_matching(
         earlier = await request.earlier()
         if earlier is not None and not dry_run:
             return _replayed(earlier, ports, now)
-        found = await _matching(match, caller, ports, now)
-        ids = tuple(memory.id for memory in found)
+        memories = await _matching(match, caller, ports, now)
+        ids = tuple(memory.id for memory in memories)
         if dry_run:
-            first = await present(found[: limits.MAX_SHOWN], caller, ports, now)
+            first = await present(memories[: limits.MAX_SHOWN], caller, ports, now)
             return DeletedMany(ids, len(ids), memories=tuple(first), dry_run=True)
-        if purge and not all(map(caller.may_erase, found)):
+        if purge and not all(map(caller.may_erase, memories)):
             raise TrustTooLow(KEPT)
-        noted = None if purge else request.record(MemoriesReceipt.of(found), now)
-        for n in range(0, max(1, len(found)), SLICE):
-            last = n + SLICE >= len(found)
+        noted = None if purge else request.record(MemoriesReceipt.of(memories), now)
+        for n in range(0, max(1, len(memories)), SLICE):
+            last = n + SLICE >= len(memories)
             try:
                 await forget_slice(
-                    found[n : n + SLICE],
+                    memories[n : n + SLICE],
                     ports,
                     now=now,
                     due_time=due_time,
@@ -143,11 +143,11 @@ def _replayed(earlier: RecordedRequest, ports: Ports, now: datetime) -> DeletedM
 
 async def _matching(match: Match, caller: Caller, ports: Ports, now: datetime) -> list[Memory]:
     wanted = await resolve_subjects_exactly(match.filter, caller, ports, now=now)
-    found: list[Memory] = []
+    memories: list[Memory] = []
     after: Cursor | None = None
     while True:
         page = await ports.store.memories.page(caller.visibility, wanted, now=now, limit=READ_AT_ONCE, after=after)
-        found += [memory for memory in page if match.admits(memory) and wanted.is_about(memory)]
+        memories += [memory for memory in page if match.admits(memory) and wanted.is_about(memory)]
         if len(page) < READ_AT_ONCE:
-            return found
+            return memories
         after = Cursor(page[-1].create_time, page[-1].id)

@@ -89,10 +89,10 @@ async def verify_forgotten(
                   " run: memoryd compact")
         )  # fmt: skip
     files = [] if ports.store.files is None else ports.store.files.paths()
-    found, size = await asyncio.to_thread(_search, files, wanted)
-    kept = set(ports.copies())
-    for path, one in found:
-        way = "a copy from before an upgrade; remove it" if str(path) in kept else "run: memoryd compact"
+    files_with, size = await asyncio.to_thread(_search, files, wanted)
+    copies = set(ports.copies())
+    for path, one in files_with:
+        way = "a copy from before an upgrade; remove it" if str(path) in copies else "run: memoryd compact"
         traces.append(Trace(path.name, f"{_named(one, memory_id)} stands in the file; {way}"))
     known = await asyncio.to_thread(look_up, memory_id)
     return Proof(tuple(traces), len(files), size, known.log_start_time, known.seen_time, known.purge_time)
@@ -140,7 +140,7 @@ def _named(one: str, memory_id: str) -> str:
 
 def _search(files: Sequence[Path], wanted: Sequence[str]) -> tuple[list[tuple[Path, str]], int]:
     """Return the files that hold one of some texts, byte by byte, and how many bytes were read."""
-    found, size = [], 0
+    traces, size = [], 0
     for path in files:
         missing = {one: one.encode() for one in wanted}
         overlap = max(len(raw) for raw in missing.values()) - 1
@@ -150,7 +150,7 @@ def _search(files: Sequence[Path], wanted: Sequence[str]) -> tuple[list[tuple[Pa
                 size += len(block)
                 data = tail + block
                 for one in [one for one, raw in missing.items() if raw in data]:
-                    found.append((path, one))
+                    traces.append((path, one))
                     del missing[one]
                 tail = data[-overlap:] if overlap else b""
-    return found, size
+    return traces, size

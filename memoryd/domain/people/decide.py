@@ -36,8 +36,9 @@ async def rename(name: str, new_name: str, caller: Caller, ports: Ports, *, now:
     async def decide() -> Decision[Profile]:
         owner, root, people = await find_entity(name, caller, ports, named_by)
         await _check_trust(owner, people.members(root), caller, ports, people)
-        namesakes = [one for one in people.called(new_name) - {root} if people.type(one) is EntityType.PERSON]
-        known = [one for one in sorted(namesakes) if people.weight(one) >= caller.trust.weight]
+        called = people.called(new_name) - {root}
+        namesakes = [namesake for namesake in called if people.type(namesake) is EntityType.PERSON]
+        known = [namesake for namesake in sorted(namesakes) if people.weight(namesake) >= caller.trust.weight]
         if known:
             raise InvalidArgument(
                 f"{known[0]} is called {new_name!r}; merge the two if they are one, else take a fuller name",
@@ -65,7 +66,7 @@ def _check_new_name(name: str, guards: Guards) -> None:
 async def set_type(name: str, given: EntityType, caller: Caller, ports: Ports, *, now: datetime) -> Profile:
     """Say what an entity is, whatever memories say; see SetEntityType in the contract."""
     if given not in GIVEN_TYPES:
-        names = ", ".join(one.value for one in GIVEN_TYPES)
+        names = ", ".join(entity_type.value for entity_type in GIVEN_TYPES)
         raise InvalidArgument(f"type must be one of {names}", field="type")
 
     async def decide() -> Decision[Profile]:
@@ -92,10 +93,10 @@ async def merge(name: str, into: str, caller: Caller, ports: Ports, *, now: date
         if root == other:
             raise InvalidArgument("the two are one already", field="into")
         await _check_trust(owner, people.members(root) | people.members(other), caller, ports, people)
-        row, kept = _row(people, root, owner, caller, now), _row(people, other, owner, caller, now)
-        rows = [replace(row, merged_into=other, apart=tuple(one for one in row.apart if one != other))]
-        if root in kept.apart:
-            rows.append(replace(kept, apart=tuple(one for one in kept.apart if one != root)))
+        row, entity = _row(people, root, owner, caller, now), _row(people, other, owner, caller, now)
+        rows = [replace(row, merged_into=other, apart=tuple(other_id for other_id in row.apart if other_id != other))]
+        if root in entity.apart:
+            rows.append(replace(entity, apart=tuple(one for one in entity.apart if one != root)))
 
         async def answer() -> Merged:
             return Merged(await _profile(owner, other, caller, ports, now), root)
@@ -135,15 +136,15 @@ async def _without_alias(alias: str, caller: Caller, ports: Ports, now: datetime
     owner, root, people = await find_entity(alias, caller, ports, known_as, field="id")
     known = people.members(root)
     called = straight(alias)
-    if called not in {straight(one) for one in people.aliases(root)}:
+    if called not in {straight(aliase) for aliase in people.aliases(root)}:
         raise InvalidArgument(f"{alias!r} is no alias; give one, or a merged id", field="id")
     await _check_trust(owner, known, caller, ports, people)
     new_id = ports.new_id()
-    found = {memory.id: _renumbered(memory, known, called, new_id) for memory in await ports.naming(owner, known)}
+    renumbered = {memory.id: _renumbered(memory, known, called, new_id) for memory in await ports.naming(owner, known)}
     updates = [
-        Entry(replace(entry.memory, mentions=found[entry.memory.id]), entry.terms)
-        for entry in await ports.store.memories.entries(owner, sorted(found))
-        if found[entry.memory.id] != entry.memory.mentions
+        Entry(replace(entry.memory, mentions=renumbered[entry.memory.id]), entry.terms)
+        for entry in await ports.store.memories.entries(owner, sorted(renumbered))
+        if renumbered[entry.memory.id] != entry.memory.mentions
     ]
     if not updates:
         raise InvalidArgument(f"no memory calls anybody {alias!r}; the name was given by hand: rename them", field="id")

@@ -67,25 +67,25 @@ async def _look_again(memory: Memory, finds: Sequence[Find] | None, ports: Ports
     """Write down what was found in a memory, as it is now; return how many were newly linked, and taken back."""
 
     async def decide() -> Decision[tuple[int, int]]:
-        found = await ports.entries_of([memory])
-        if not found or found[0].memory.state_at(now) is State.DELETED:
+        entries = await ports.entries_of([memory])
+        if not entries or entries[0].memory.state_at(now) is State.DELETED:
             return Decision(None, answering((0, 0)))
-        known = found[0].memory
+        known = entries[0].memory
         mentions, denied = known.mentions, 0
         if finds is not None:
             people = (await Scopes(ports).people(known.owner)).seen_by(known.narrator)
             more = mentions_among(finds, known.subjects, people, ports.new_id, weight=known.trust.weight)
             texts = {straight(mention.text) for mention in mentions}
-            as_found = [_as_found(one, finds, known, people) for one in mentions]
+            as_found = [_as_found(mention, finds, known, people) for mention in mentions]
             denied = sum(
-                one.type is EntityType.PERSON and seen.type is EntityType.OTHER
-                for one, seen in zip(mentions, as_found, strict=True)
+                mention.type is EntityType.PERSON and seen.type is EntityType.OTHER
+                for mention, seen in zip(mentions, as_found, strict=True)
             )
             mentions = (
                 *as_found,
                 *(mention for mention in more if straight(mention.text) not in texts),
             )
-        update = Entry(replace(known, mentions=mentions, enrich_time=now), found[0].terms)
+        update = Entry(replace(known, mentions=mentions, enrich_time=now), entries[0].terms)
         linked = {mention.entity_id for mention in mentions} - {mention.entity_id for mention in known.mentions}
         return Decision(ChangeSet(updates=(update,)), answering((len(linked), denied)))
 

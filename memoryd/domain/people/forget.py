@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from memoryd.domain.forgetting.derived import digests_citing
+from memoryd.domain.forgetting.occurrences import Occurrences, erase_occurrences, joined, occurrences_of, refuse_higher
 from memoryd.domain.forgetting.purge import not_apart, purge_of
-from memoryd.domain.forgetting.said import Said, erase_said, joined, refuse_higher, said_of
 from memoryd.domain.people.profiles import best_of, profile_of
 from memoryd.domain.pipeline import Decision, decide_and_commit
 from memoryd.domain.ports import Ports
@@ -37,7 +37,7 @@ __all__ = ["forget_person"]
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _Traces:
     """The traces of a person under a name: memories about them, memories that only mention them, decisions."""
 
     owner: Owner
@@ -66,11 +66,11 @@ async def forget_person(
     except EntityNotFound as unknown:
         return await _forget_said(name.strip(), unknown, caller, ports, now, dry_run=dry_run, erase=with_messages)
     owner, names = await _called(name, caller, ports)
-    said = await said_of(names, owner, ports.store)
+    occurrences = await occurrences_of(names, owner, ports.store)
     if with_messages and not dry_run:
-        await erase_said(names, said, owner, caller, ports, now=now)
+        await erase_occurrences(names, occurrences, owner, caller, ports, now=now)
     receipt = preview if dry_run else await _forget(name, caller, ports, now=now, dry_run=False)
-    return _with_said(receipt, said, with_messages=with_messages)
+    return _with_said(receipt, occurrences, with_messages=with_messages)
 
 
 async def _forget_said(
@@ -79,19 +79,19 @@ async def _forget_said(
     """Erase what was said of someone that no memory names; `unknown` where no one has said the name."""
     if len(name) < LEAST_NAME or not analyse(name):
         raise unknown
-    each = [(owner, await said_of([name], owner, ports.store)) for owner in caller.visibility.owners]
-    each = [(owner, said) for owner, said in each if said.trusts]
+    each = [(owner, await occurrences_of([name], owner, ports.store)) for owner in caller.visibility.owners]
+    each = [(owner, occurrences) for owner, occurrences in each if occurrences.trusts]
     if not each:
         raise unknown
-    whole = joined([said for _, said in each])
+    whole = joined([occurrences for _, occurrences in each])
     if not erase and not dry_run:
         raise EntityNotFound(
             f"no memory is about {name!r}; {len(whole.messages)} messages name it: with_messages erases them",
             field="name",
         )
     refuse_higher(whole, caller)
-    for owner, said in [] if dry_run else each:
-        await erase_said([name], said, owner, caller, ports, now=now)
+    for owner, traces_in_talk in [] if dry_run else each:
+        await erase_occurrences([name], traces_in_talk, owner, caller, ports, now=now)
     profile = Profile(id="", owner=each[0][0], type=EntityType.PERSON, name=name)
     receipt = ForgottenPerson(profile, (), 0, (), None if dry_run else now, dry_run=dry_run)
     return _with_said(receipt, whole, with_messages=erase)
@@ -100,39 +100,39 @@ async def _forget_said(
 LEAST_NAME = 2  # letters of a name by which messages are erased
 
 
-def _with_said(receipt: ForgottenPerson, said: Said, *, with_messages: bool) -> ForgottenPerson:
+def _with_said(receipt: ForgottenPerson, occurrences: Occurrences, *, with_messages: bool) -> ForgottenPerson:
     return replace(
         receipt,
-        message_ids=tuple(message.id for message in said.messages)[: limits.MAX_NAMED_IDS],
-        message_count=len(said.messages),
-        thread_ids=tuple(thread.id for thread in said.threads)[: limits.MAX_NAMED_IDS],
-        in_working_memory=said.working_memory is not None,
+        message_ids=tuple(message.id for message in occurrences.messages)[: limits.MAX_NAMED_IDS],
+        message_count=len(occurrences.messages),
+        thread_ids=tuple(thread.id for thread in occurrences.threads)[: limits.MAX_NAMED_IDS],
+        in_working_memory=occurrences.working_memory is not None,
         with_messages=with_messages,
-        messages=said.messages[: limits.MAX_SHOWN] if receipt.dry_run else (),
+        messages=occurrences.messages[: limits.MAX_SHOWN] if receipt.dry_run else (),
     )
 
 
 async def _called(name: str, caller: Caller, ports: Ports) -> tuple[Owner, tuple[str, ...]]:
     """Return whose the person is, and every name of theirs."""
-    found = await _look_up(name, caller, ports)
-    profile = _as_named(profile_of(found.owner, found.root, found.people, []), found.naming, name.strip())
-    return found.owner, (profile.name, *profile.aliases)
+    traces = await _look_up(name, caller, ports)
+    profile = _as_named(profile_of(traces.owner, traces.root, traces.people, []), traces.naming, name.strip())
+    return traces.owner, (profile.name, *profile.aliases)
 
 
 async def _forget(name: str, caller: Caller, ports: Ports, *, now: datetime, dry_run: bool) -> ForgottenPerson:
     async def decide() -> Decision[ForgottenPerson]:
-        found = await _look_up(name, caller, ports)
-        live = [memory for memory in found.about if memory.state_at(now) is State.LIVE]
+        traces = await _look_up(name, caller, ports)
+        live = [memory for memory in traces.about if memory.state_at(now) is State.LIVE]
         profile = _as_named(
-            profile_of(found.owner, found.root, found.people, best_of(live)), found.naming, name.strip()
+            profile_of(traces.owner, traces.root, traces.people, best_of(live)), traces.naming, name.strip()
         )
-        digests = await digests_citing(found.about, ports.store, now)
-        erased = [*found.about, *digests]
+        digests = await digests_citing(traces.about, ports.store, now)
+        erased = [*traces.about, *digests]
         ids = {memory.id for memory in erased}
-        in_words = await _with_name((profile.name, *profile.aliases), found.owner, ports.indexes)
-        left = {memory.id: memory for memory in (*found.mentioning, *in_words) if memory.id not in ids}
-        decided = any(row.trust.outranks(caller.trust) for row in found.rows)
-        if decided or not all(map(caller.may_erase, found.about)):
+        in_words = await _with_name((profile.name, *profile.aliases), traces.owner, ports.indexes)
+        left = {memory.id: memory for memory in (*traces.mentioning, *in_words) if memory.id not in ids}
+        decided = any(row.trust.outranks(caller.trust) for row in traces.rows)
+        if decided or not all(map(caller.may_erase, traces.about)):
             raise TrustTooLow(
                 "some of what is said of this person is of higher trust, or of another user of the chat; nothing was"
                 " erased"
@@ -155,13 +155,13 @@ async def _forget(name: str, caller: Caller, ports: Ports, *, now: datetime, dry
 
         if dry_run:
             return Decision(None, answer)
-        waiting = await _proposed((profile.name, *profile.aliases), found.owner, caller, ports.store)
-        return Decision(replace(await _erasure(found, caller, ports, now), decided=tuple(waiting)), answer)
+        waiting = await _proposed((profile.name, *profile.aliases), traces.owner, caller, ports.store)
+        return Decision(replace(await _erasure(traces, caller, ports, now), decided=tuple(waiting)), answer)
 
     return await decide_and_commit(caller.visibility.owners, decide, ports, now=now, grant_id=caller.grant_id)
 
 
-async def _look_up(name: str, caller: Caller, ports: Ports) -> _Found:
+async def _look_up(name: str, caller: Caller, ports: Ports) -> _Traces:
     try:
         owner, root, people = await find_entity(name, caller, ports, known_as)
     except EntityNotFound as unknown:
@@ -170,31 +170,31 @@ async def _look_up(name: str, caller: Caller, ports: Ports) -> _Found:
         except EntityNotFound:
             raise unknown from None
     members = people.members(root)
-    found = await ports.naming(owner, members)
-    naming = Naming(name.strip(), people, root, found)
-    about = [m for m in found if any(one.about and naming.means(one) for one in m.mentions)]
+    memories = await ports.naming(owner, members)
+    naming = Naming(name.strip(), people, root, memories)
+    about = [m for m in memories if any(mention.about and naming.means(mention) for mention in m.mentions)]
     ids = {memory.id for memory in about}
-    mentioning = [memory for memory in found if memory.id not in ids]
+    mentioning = [memory for memory in memories if memory.id not in ids]
     rows = [row for row in people.rows if row.id in members and naming.decided(row)]
-    return _Found(owner, root, people, members, naming, about, mentioning, rows, naming.guessed(found))
+    return _Traces(owner, root, people, members, naming, about, mentioning, rows, naming.guessed(memories))
 
 
-async def _erasure(found: _Found, caller: Caller, ports: Ports, now: datetime) -> ChangeSet:
+async def _erasure(traces: _Traces, caller: Caller, ports: Ports, now: datetime) -> ChangeSet:
     """Return the change: memories about them go, mentions of them go, decisions about them go."""
-    mentioning = [m.id for m in found.mentioning if not m.trust.outranks(caller.trust)]
-    kept = await ports.store.memories.entries(found.owner, mentioning)
-    change = await purge_of(found.about, ports, now=now, by=caller.trust)
+    mentioning = [m.id for m in traces.mentioning if not m.trust.outranks(caller.trust)]
+    entries = await ports.store.memories.entries(traces.owner, mentioning)
+    change = await purge_of(traces.about, ports, now=now, by=caller.trust)
     partners = {entry.memory.id: entry for entry in change.updates}
-    updates = [Entry(_without(partners.pop(e.memory.id, e).memory, found.naming), e.terms) for e in kept]
-    lost = () if found.guessed else found.members
-    forgotten = {row.id: row for row in (*change.forget_entities, *found.rows)}
+    updates = [Entry(_without(partners.pop(e.memory.id, e).memory, traces.naming), e.terms) for e in entries]
+    lost = () if traces.guessed else traces.members
+    forgotten = {row.id: row for row in (*change.forget_entities, *traces.rows)}
     return replace(
         change,
         updates=(*updates, *partners.values()),
-        entities=tuple(not_apart(found.people.rows, {*forgotten, *lost})),
+        entities=tuple(not_apart(traces.people.rows, {*forgotten, *lost})),
         forget_entities=tuple(forgotten.values()),
         tombstones=tuple(
-            stone for memory in found.about for stone in tombstones_for(memory, ports.secret, caller.trust)
+            stone for memory in traces.about for stone in tombstones_for(memory, ports.secret, caller.trust)
         ),
     )
 
@@ -204,9 +204,9 @@ async def _proposed(names: Sequence[str], owner: Owner, caller: Caller, store: S
     scope = {"user_id": owner.scope.user_id or "", "chat_id": owner.scope.chat_id or ""}
     waiting = await store.work.proposals(limit=limits.MAX_PROPOSALS, agent_id=owner.agent_id, **scope)
     return [
-        one
-        async for one in in_turns(waiting)
-        if not one.trust.outranks(caller.trust) and any(stands_in(name, one.content) for name in names)
+        proposal
+        async for proposal in in_turns(waiting)
+        if not proposal.trust.outranks(caller.trust) and any(stands_in(name, proposal.content) for name in names)
     ]
 
 
@@ -232,5 +232,5 @@ def _without(memory: Memory, naming: Naming) -> Memory:
 def _as_named(profile: Profile, naming: Naming, name: str) -> Profile:
     """Return the profile under a name, without what it has by likeness alone."""
     names = [one for one in (profile.name, *profile.aliases) if naming.has(one)]
-    relations = tuple(one for one in profile.relations if naming.has(f"my {one}"))
+    relations = tuple(relation for relation in profile.relations if naming.has(f"my {relation}"))
     return replace(profile, name=names[0] if names else name, aliases=tuple(names[1:]), relations=relations)

@@ -68,8 +68,8 @@ async def get_entity(name: str, caller: Caller, ports: Ports, *, limit: int, now
     await let_others()
     newest, best = await _newest_and_best(owner, root, people, ports, now, count=count)
     await let_others()
-    told = await present(within_bytes(newest), caller, ports, now)
-    return EntityMemories(profile_of(owner, root, people, best), tuple(told))
+    memories = await present(within_bytes(newest), caller, ports, now)
+    return EntityMemories(profile_of(owner, root, people, best), tuple(memories))
 
 
 async def profile_now(owner: Owner, root: str, people: Directory, ports: Ports, now: datetime) -> Profile:

@@ -59,7 +59,7 @@ def near_ids(hits: Iterable[Hit]) -> set[str]:
 
 async def read_answers(
     prompt: Prompt,
-    found: Sequence[Memory],
+    memories: Sequence[Memory],
     near: Collection[str],
     caller: Caller,
     ports: Ports,
@@ -74,24 +74,26 @@ async def read_answers(
     nor what stands next to a statement whose id is in `near`, nor the rest of what others may have crowded out: those
     are read `for_scores` alone.
     """
-    reader, groups = ports.readers.answer_reader, _by_whom(found)
-    near = {*near, *(_crowded(groups) if len(found) >= limit else ())}
+    reader, groups = ports.readers.answer_reader, _by_whom(memories)
+    near = {*near, *(_crowded(groups) if len(memories) >= limit else ())}
     groups = _as_many([group for group in groups if for_scores or not _has_near(group, near)])
     if reader is None or not groups or not await _is_judged(prompt):
         return Answers()
     is_host = caller.trust is Trust.HOST
     if reader.is_behind(urgent=is_host):
         return Answers(is_whole=False)
-    read = [one for group in groups for one in group[:OF_EACH]]
-    pairs = [(prompt.text, embedded_text(one.source.speaker, one.content)) for one in read]
+    read = [memory for group in groups for memory in group[:OF_EACH]]
+    pairs = [(prompt.text, embedded_text(memory.source.speaker, memory.content)) for memory in read]
     with ports.shared.faults.spared("reading answers"), contextlib.suppress(TimeoutError):
         async with asyncio.timeout(PATIENCE_S):
             # of each sandbox one call is read at a time, so that no one else waits behind many of its own
             turn = contextlib.nullcontext() if is_host else ports.shared.locks.hold([("reading answers", caller.turn)])
             async with turn:
                 values = await reader.read(pairs, urgent=is_host)
-        known = {one.id: value for one, value in zip(read, values, strict=True) if value is not None}
-        return Answers(known, frozenset(one.id for group in groups if _is_hidden(group, known, near) for one in group))
+        known = {memory.id: value for memory, value in zip(read, values, strict=True) if value is not None}
+        return Answers(
+            known, frozenset(memory.id for group in groups if _is_hidden(group, known, near) for memory in group)
+        )
     return Answers(is_whole=False)
 
 
@@ -112,12 +114,12 @@ def stated_by(memory: Memory) -> Hashable:
     return memory.trust, memory.owner, whom
 
 
-def _by_whom(found: Sequence[Memory]) -> list[list[Memory]]:
+def _by_whom(memories: Sequence[Memory]) -> list[list[Memory]]:
     """Return the statements of each who states them, those of higher trust before."""
     by_whom: dict[Hashable, list[Memory]] = {}
-    for one in found:
-        if one.kind not in NO_STATEMENTS:
-            by_whom.setdefault(stated_by(one), []).append(one)
+    for memory in memories:
+        if memory.kind not in NO_STATEMENTS:
+            by_whom.setdefault(stated_by(memory), []).append(memory)
     return sorted(by_whom.values(), key=lambda some: -some[0].trust.weight)
 
 
@@ -131,7 +133,7 @@ def _as_many(groups: Sequence[list[Memory]]) -> list[list[Memory]]:
     left, letters, chosen = MOST_READ, MOST_OF_SANDBOXES, []
     for group in groups:
         first = group[:OF_EACH]
-        length = sum(len(one.content) for one in first) if group[0].trust.is_sandbox else 0
+        length = sum(len(memory.content) for memory in first) if group[0].trust.is_sandbox else 0
         if len(first) <= left and length <= letters:
             chosen.append(group)
             left, letters = left - len(first), letters - length
@@ -139,12 +141,14 @@ def _as_many(groups: Sequence[list[Memory]]) -> list[list[Memory]]:
 
 
 def _has_near(group: Sequence[Memory], near: Collection[str]) -> bool:
-    return any(one.id in near for one in group)
+    return any(memory.id in near for memory in group)
 
 
 def _is_hidden(group: Sequence[Memory], known: Mapping[str, float], near: Collection[str]) -> bool:
     """Whether all that is judged of some statements was read, is mostly English, and does not answer."""
     first = group[:OF_EACH]
-    words = [{word if word == "I" else word.lower() for word in _WORD.findall(one.content)} for one in first]
+    words = [{word if word == "I" else word.lower() for word in _WORD.findall(memory.content)} for memory in first]
     is_foreign = sum(map(_STATED.isdisjoint, words)) > MOST_FOREIGN * len(first)
-    return not is_foreign and not _has_near(group, near) and all(known.get(one.id, 1.0) < ANSWERING for one in first)
+    return (
+        not is_foreign and not _has_near(group, near) and all(known.get(memory.id, 1.0) < ANSWERING for memory in first)
+    )

@@ -32,8 +32,8 @@ async def page(caller: Caller, ports: Ports, *, wanted: Filter, page_size: int, 
     after = read_page_token(page_token, ports.secret, bound) if page_token else None
     scopes = Scopes(ports)
     meant = await resolve_subjects(wanted, caller, scopes)
-    found = await ports.store.memories.page(caller.visibility, meant, now=now, limit=size + 1, after=after)
-    kept, token = _page(found, size, ports.secret, bound)
+    memories = await ports.store.memories.page(caller.visibility, meant, now=now, limit=size + 1, after=after)
+    kept, token = _page(memories, size, ports.secret, bound)
     return Page(tuple(await present(kept, caller, ports, now, scopes=scopes)), token)
 
 
@@ -46,16 +46,16 @@ async def page_of_grant(
     after = read_page_token(page_token, ports.secret, bound) if page_token else None
     selector = MemorySelector(grant_id=grant_id, is_deleted=None if deleted else False)
     place = place_in_time(after.create_time, after.id) if after else ""
-    found = await ports.store.memories.scan(selector, limit=size + 1, after=place, order=Order.NEWEST)
-    kept, token = _page(found, size, ports.secret, bound)
+    memories = await ports.store.memories.scan(selector, limit=size + 1, after=place, order=Order.NEWEST)
+    kept, token = _page(memories, size, ports.secret, bound)
     return Page(tuple([memory.shown(now) async for memory in in_turns(kept)]), token)
 
 
-def _page(found: list[Memory], size: int, secret: bytes, bound: bytes) -> tuple[list[Memory], str]:
+def _page(memories: list[Memory], size: int, secret: bytes, bound: bytes) -> tuple[list[Memory], str]:
     """Return what fits of what was found, one more than the page has, and the token of the rest."""
-    kept = within_bytes(found[:size])
+    kept = within_bytes(memories[:size])
     token = (
-        "" if len(kept) == len(found) else page_token_after(Cursor(kept[-1].create_time, kept[-1].id), secret, bound)
+        "" if len(kept) == len(memories) else page_token_after(Cursor(kept[-1].create_time, kept[-1].id), secret, bound)
     )
     return kept, token
 
@@ -76,12 +76,12 @@ async def find(memory_id: str, caller: Caller, store: Store, *, deleted: bool = 
             f"{field} has {len(prefix)} characters; give at least {limits.MIN_ID_PREFIX} of its {limits.ID_LENGTH}",
             field=field,
         )
-    found = await store.memories.find(caller.visibility, prefix, deleted=deleted)
-    if not found:
+    memories = await store.memories.find(caller.visibility, prefix, deleted=deleted)
+    if not memories:
         raise NotFound(f"there is no memory {prefix}", field=field)
-    if len(found) > 1:
+    if len(memories) > 1:
         raise AmbiguousId(f"several memories begin with {prefix}; give more of the id", field=field)
-    return found[0]
+    return memories[0]
 
 
 async def get(memory_id: str, caller: Caller, ports: Ports, *, now: datetime) -> ShownMemory:

@@ -19,7 +19,7 @@ LEAST = 1e-6  # of a chance whose odds are taken
 DIGITS = 6
 
 
-def following(found: SearchResult, answers: Answers, *, explain: bool, is_reranked: bool = False) -> SearchResult:
+def following(result: SearchResult, answers: Answers, *, explain: bool, is_reranked: bool = False) -> SearchResult:
     """
     Return hits without those that are hidden; of those that were read the score follows what the reader says.
 
@@ -28,9 +28,9 @@ def following(found: SearchResult, answers: Answers, *, explain: bool, is_rerank
     reranker has ordered the hits, their order is its own. Where reading failed the leg counts as missing.
     """
     if not answers.is_whole:
-        return replace(found, unavailable_legs=(*found.unavailable_legs, Leg.READER))
+        return replace(result, unavailable_legs=(*result.unavailable_legs, Leg.READER))
     if not answers.read:
-        return found
+        return result
     ranked = sorted(answers.read, key=lambda one: -answers.read[one])
     legs = {one: LegScore(Leg.READER, n, answers.read[one], 0.0) for n, one in enumerate(ranked, 1)}
 
@@ -45,20 +45,20 @@ def following(found: SearchResult, answers: Answers, *, explain: bool, is_rerank
             explanation=(*hit.explanation, leg) if explain else (),
         )
 
-    shown = [read(hit) for hit in found.hits if hit.memory.id not in answers.hidden]
+    shown = [read(hit) for hit in result.hits if hit.memory.id not in answers.hidden]
     hits = shown if is_reranked else _ordered(shown, answers.read)
-    miss = _missed(found, answers, hits)
+    miss = _missed(result, answers, hits)
     if miss is not None and miss.id in legs:
         miss = replace(miss, explanation=(*miss.explanation, legs[miss.id]))
-    return replace(found, hits=tuple(hits), miss=miss)
+    return replace(result, hits=tuple(hits), miss=miss)
 
 
-def _missed(found: SearchResult, answers: Answers, shown: Sequence[Hit]) -> Miss | None:
+def _missed(result: SearchResult, answers: Answers, shown: Sequence[Hit]) -> Miss | None:
     """Return why a memory is missing: also as it, or all that stands above it, is hidden."""
-    miss = found.miss
+    miss = result.miss
     if miss is None:
         return None
-    same = {one for hit in found.hits if hit.memory.id in answers.hidden for one in (hit.memory.id, *hit.same_ids)}
+    same = {one for hit in result.hits if hit.memory.id in answers.hidden for one in (hit.memory.id, *hit.same_ids)}
     if miss.id in same or (miss.reasons == ("limit",) and not shown):
         return replace(miss, reasons=("reader",))
     return replace(miss, score=next((hit.score for hit in shown if hit.memory.id == miss.id), miss.score))
@@ -74,20 +74,20 @@ def _ordered(hits: Sequence[Hit], read: Collection[str]) -> list[Hit]:
     for hit in hits:
         memory, whom = hit.memory, stated_by(hit.memory)
         above = [
-            one.score
-            for one, by in capped
-            if (one.memory.kind is Kind.EPISODE) == (memory.kind is Kind.EPISODE)
-            and not memory.trust.outranks(one.memory.trust)
+            hit.score
+            for hit, by in capped
+            if (hit.memory.kind is Kind.EPISODE) == (memory.kind is Kind.EPISODE)
+            and not memory.trust.outranks(hit.memory.trust)
             and (
                 by == whom
-                or one.memory.trust.outranks(memory.trust)
-                or (memory.id not in read and one.memory.id in read)
+                or hit.memory.trust.outranks(memory.trust)
+                or (memory.id not in read and hit.memory.id in read)
             )
         ]
         capped.append((replace(hit, score=min((hit.score, *above))), whom))
     bounded = [hit for hit, _ in capped]
-    best = iter(sorted((one for one in bounded if one.memory.kind is not Kind.EPISODE), key=lambda one: -one.score))
-    return falling(one if one.memory.kind is Kind.EPISODE else next(best) for one in bounded)
+    best = iter(sorted((hit for hit in bounded if hit.memory.kind is not Kind.EPISODE), key=lambda hit: -hit.score))
+    return falling(hit if hit.memory.kind is Kind.EPISODE else next(best) for hit in bounded)
 
 
 def _followed(score: float, value: float) -> float:

@@ -22,18 +22,18 @@ MOST_RELATED = 1000  # memories of one history
 async def history(memory_id: str, caller: Caller, ports: Ports, *, now: datetime) -> History:
     """Return all that a memory replaced and that replaced it, oldest first; see GetMemoryHistory in the contract."""
     start = await find(memory_id, caller, ports.store)
-    found: dict[str, Memory] = {start.id: start}
+    memories: dict[str, Memory] = {start.id: start}
     missing: set[str] = set()
     pending = [start]
-    while pending and len(found) < MOST_RELATED:
+    while pending and len(memories) < MOST_RELATED:
         linked: defaultdict[Owner, set[str]] = defaultdict(set)
         for memory in pending:
-            linked[memory.owner].update({*memory.supersedes, memory.superseded_by} - {""} - found.keys() - missing)
+            linked[memory.owner].update({*memory.supersedes, memory.superseded_by} - {""} - memories.keys() - missing)
         entries = [e for owner, ids in linked.items() for e in await ports.store.memories.entries(owner, sorted(ids))]
         pending = [entry.memory for entry in entries if entry.memory.delete_time is None]
-        found |= {memory.id: memory for memory in pending}
-        missing |= {one for ids in linked.values() for one in ids} - found.keys()
-    ordered = sorted(found.values(), key=lambda memory: (memory.create_time, memory.id))
+        memories |= {memory.id: memory for memory in pending}
+        missing |= {one for ids in linked.values() for one in ids} - memories.keys()
+    ordered = sorted(memories.values(), key=lambda memory: (memory.create_time, memory.id))
     whole = within_bytes(ordered)
     missing |= {memory.id for memory in ordered[len(whole) :]}  # and what one answer does not hold
     return History(tuple(await present(whole, caller, ports, now)), tuple(sorted(missing)))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from memoryd.domain.retrieval import browse
-from memoryd.domain.retrieval.search import Asked, Found, place_of
+from memoryd.domain.retrieval.search import Asked, ScoredMemory, place_of
 from memoryd.domain.scopes import Scopes
 from memoryd.index.scope import ScopeIndex
 from memoryd.model.caller import Caller
@@ -19,7 +19,7 @@ __all__ = ["why_not"]
 async def why_not(
     query: Query,
     asked: Sequence[Asked],
-    found: Sequence[Found],
+    hits: Sequence[ScoredMemory],
     indexes: Sequence[ScopeIndex],
     caller: Caller,
     scopes: Scopes,
@@ -35,13 +35,13 @@ async def why_not(
     if memory.delete_time is not None and not any(index.memory(memory.id) for index in indexes):
         return Miss(memory.id, 0, 0.0, ("deleted",))
     refused = query.filter.refusals(memory, now)
-    places = await scopes.of.run(indexes, lambda: [place_of(indexes, one, memory.id) for one in asked])
+    places = await scopes.of.run(indexes, lambda: [place_of(indexes, each, memory.id) for each in asked])
     place, score, below, legs = max(places, key=lambda one: one[1])
     reasons = list(refused)
-    at = next((n for n, hit in enumerate(found, 1) if hit.memory.id == memory.id), 0)
+    at = next((n for n, hit in enumerate(hits, 1) if hit.memory.id == memory.id), 0)
     if at:
         return Miss(memory.id, at, score, (), legs)
-    if any(memory.id in hit.same_ids for hit in found):
+    if any(memory.id in hit.same_ids for hit in hits):
         reasons.append("same")
     if not place:
         reasons.append("unrelated")

@@ -26,7 +26,7 @@ async def newer_of(
 
     It is live, of equal or higher trust, of the same scope, and passes the filter.
     """
-    found: dict[str, Memory] = {}
+    newest: dict[str, Memory] = {}
     for memory in memories:
         if not memory.contested_with:
             continue
@@ -35,12 +35,12 @@ async def newer_of(
             entries = await scopes.ports.store.memories.entries(memory.owner, memory.contested_with)
             partners = [entry.memory for entry in entries]
         else:
-            partners = [one for link in memory.contested_with if (one := index.memory(link)) is not None]
-        newer = [one for one in partners if _counts(one, memory, wanted, now)]
+            partners = [partner for link in memory.contested_with if (partner := index.memory(link)) is not None]
+        newer = [partner for partner in partners if _counts(partner, memory, wanted, now)]
         if newer:
-            found[memory.id] = max(newer, key=lambda one: (one.create_time, one.id))
-    shown = await present([*found.values()], caller, scopes.ports, wanted.as_of or now, scopes=scopes)
-    return dict(zip(found, shown, strict=True))
+            newest[memory.id] = max(newer, key=lambda partner: (partner.create_time, partner.id))
+    shown = await present([*newest.values()], caller, scopes.ports, wanted.as_of or now, scopes=scopes)
+    return dict(zip(newest, shown, strict=True))
 
 
 def _counts(newer: Memory, memory: Memory, wanted: Filter, now: datetime) -> bool:

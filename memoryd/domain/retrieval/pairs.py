@@ -48,7 +48,7 @@ class Candidate:
 
 
 def in_order(
-    found: Sequence[Candidate], question: Question, stats: CorpusStats, digest: bytes, telling: Sequence[str]
+    candidates: Sequence[Candidate], question: Question, stats: CorpusStats, digest: bytes, telling: Sequence[str]
 ) -> list[Candidate]:
     """
     Return the candidates of one or two scopes, best first; ties oldest first.
@@ -58,7 +58,7 @@ def in_order(
     just this stands by itself. `telling`: those of its terms that tell instances of one shape apart.
     """
     by_index: dict[int, dict[int, Candidate]] = {}
-    for candidate in found:
+    for candidate in candidates:
         if not candidate.is_said:
             by_index.setdefault(id(candidate.index), {})[candidate.row] = candidate
     yielded = {
@@ -72,7 +72,7 @@ def in_order(
         place = yielded.get((id(one.index), one.row))
         return (-one.place, False, one.create_us) if place is None else (-place, True, -one.create_us)
 
-    return sorted(found, key=order)
+    return sorted(candidates, key=order)
 
 
 def _yielded(known: Mapping[int, Candidate], words: _Words) -> dict[int, float]:
@@ -122,19 +122,19 @@ def _yielded(known: Mapping[int, Candidate], words: _Words) -> dict[int, float]:
 
 def _is_of_one(index: ScopeIndex, row: int, other: int) -> bool:
     """Whether two documents name one thing or speak of one attribute, and the second may be the first's heir."""
-    one, two = index.memory_at(row), index.memory_at(other)
-    if one is None or two is None or not may_stand_before(two.content, one.content):
+    first, two = index.memory_at(row), index.memory_at(other)
+    if first is None or two is None or not may_stand_before(two.content, first.content):
         return False
-    named = [{mention.entity_id for mention in memory.mentions} for memory in (one, two)]
+    named = [{mention.entity_id for mention in memory.mentions} for memory in (first, two)]
     if all(named):
         return not named[0].isdisjoint(named[1])  # the ages of two people are no two versions of one
-    return bool({*one.claims} & {*two.claims})
+    return bool({*first.claims} & {*two.claims})
 
 
 def _share_a_name(index: ScopeIndex, row: int, other: int) -> bool:
     """Whether two documents mention one and the same."""
-    found = (index.memory_at(one) for one in (row, other))
-    named = [{mention.entity_id for mention in memory.mentions} for memory in found if memory is not None]
+    memories = (index.memory_at(one) for one in (row, other))
+    named = [{mention.entity_id for mention in memory.mentions} for memory in memories if memory is not None]
     return len(named) == 2 and not named[0].isdisjoint(named[1])  # noqa: PLR2004  both are there
 
 

@@ -70,7 +70,9 @@ def _entity_names(memory: Memory, names: _Names) -> dict[str, Any]:
         name = names[root]
         refs[root] = EntityRef(root, mention.text if name == root else name, about)
     meant = {straight(m.text): names.root(m.entity_id) for m in memory.mentions} if memory.subjects else {}
-    called = [refs[meant[straight(said)]].name if straight(said) in meant else said for said in memory.subjects]
+    called = [
+        refs[meant[straight(subject)]].name if straight(subject) in meant else subject for subject in memory.subjects
+    ]
     called += [ref.name for ref in refs.values() if ref.about]
     return {"subjects": tuple(dict.fromkeys(called)), "entities": tuple(refs.values())}
 

@@ -37,7 +37,7 @@ STANDING = Filter(kinds=frozenset({Kind.FACT, Kind.PREFERENCE, Kind.PROCEDURE}))
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _Statement:
     """A statement of a profile."""
 
     topic: Topic
@@ -62,26 +62,26 @@ async def profile_of(
     is for higher trust than a sandbox's, as far as there is so much of it. Of a scope that is too large for memory
     nothing is read.
     """
-    own: list[_Found] = []
-    others: list[_Found] = []
+    own: list[_Statement] = []
+    others: list[_Statement] = []
     for owner in scopes.seen_by(caller):
         index = await scopes.index(owner)
         if index is None:
             continue
-        members = frozenset(one for whose, root in named if whose == owner for one in index.people.members(root))
+        members = frozenset(member for whose, root in named if whose == owner for member in index.people.members(root))
         await let_others()
         async for standing, memory in in_turns(_standing(index, now)):
             if memory.source.session_id and memory.source.session_id in exclude_session_ids:
                 continue
-            one = _Found(standing.topic, not standing.is_mixed, memory)
+            statement = _Statement(standing.topic, not standing.is_mixed, memory)
             if standing.of_user and _is_own(memory, caller):
-                own.append(one)
+                own.append(statement)
             elif any(mention.entity_id in members for mention in memory.mentions):
-                others.append(one)
-    found = [*_told(own, ONE_AT_A_TIME), *_told(others, frozenset())]
-    kept = first_places(found, MOST_ITEMS, lambda one: one.memory.trust.is_sandbox)
-    memories = await present([one.memory for one in kept], caller, scopes.ports, now, scopes=scopes)
-    return [ProfileItem(one.topic.name.lower(), memory) for one, memory in zip(kept, memories, strict=True)]
+                others.append(statement)
+    statements = [*_told(own, ONE_AT_A_TIME), *_told(others, frozenset())]
+    chosen = first_places(statements, MOST_ITEMS, lambda item: item.memory.trust.is_sandbox)
+    memories = await present([item.memory for item in chosen], caller, scopes.ports, now, scopes=scopes)
+    return [ProfileItem(item.topic.name.lower(), memory) for item, memory in zip(chosen, memories, strict=True)]
 
 
 def _standing(index: ScopeIndex, now: datetime) -> Iterator[tuple[Standing, Memory]]:
@@ -119,29 +119,34 @@ def _is_own(memory: Memory, caller: Caller) -> bool:
     return said_by(memory, caller) == "" and all(fold(subject) in user for subject in memory.subjects)
 
 
-def _told(found: list[_Found], once: Collection[Topic]) -> list[_Found]:
+def _told(statements: list[_Statement], once: Collection[Topic]) -> list[_Statement]:
     """Return what is told of statements: sorted, each text once, of some topics one, none that a newer one contests."""
-    found.sort(
-        key=lambda one: (one.topic, -one.memory.trust.weight, -one.memory.create_time.timestamp(), one.memory.id)
+    statements.sort(
+        key=lambda statement: (
+            statement.topic,
+            -statement.memory.trust.weight,
+            -statement.memory.create_time.timestamp(),
+            statement.memory.id,
+        )
     )
-    there = {one.memory.id: one.memory for one in found}
-    best: dict[str, _Found] = {}
+    there = {statement.memory.id: statement.memory for statement in statements}
+    best: dict[str, _Statement] = {}
     """Of each text the one of the highest trust: no copy under another category stands for it."""
-    for one in found:
-        known = best.get(fold(one.memory.content))
-        if known is None or one.memory.trust.outranks(known.memory.trust):
-            best[fold(one.memory.content)] = one
-    kept: list[_Found] = []
+    for item in statements:
+        known = best.get(fold(item.memory.content))
+        if known is None or item.memory.trust.outranks(known.memory.trust):
+            best[fold(item.memory.content)] = item
+    chosen: list[_Statement] = []
     seen: set[Topic] = set()
-    for one in found:
-        memory, is_single = one.memory, one.is_alone and one.topic in once
+    for item in statements:
+        memory, is_single = item.memory, item.is_alone and item.topic in once
         newer = (there[other] for other in memory.contested_with if other in there)
         outdated = any(
             other.create_time > memory.create_time and not memory.trust.outranks(other.trust) for other in newer
         )
-        if outdated or best[fold(memory.content)] is not one or (is_single and one.topic in seen):
+        if outdated or best[fold(memory.content)] is not item or (is_single and item.topic in seen):
             continue
         if is_single:
-            seen.add(one.topic)
-        kept.append(one)
-    return kept
+            seen.add(item.topic)
+        chosen.append(item)
+    return chosen

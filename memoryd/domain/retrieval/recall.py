@@ -25,7 +25,7 @@ from memoryd.domain.retrieval.prompt import Prompt
 from memoryd.domain.retrieval.question import read_question
 from memoryd.domain.retrieval.rerank import MOST_READ as MOST_RERANKED
 from memoryd.domain.retrieval.rerank import reranked
-from memoryd.domain.retrieval.search import Asked, Found, search_each
+from memoryd.domain.retrieval.search import Asked, ScoredMemory, search_each
 from memoryd.domain.scopes import Scopes
 from memoryd.domain.shared import SharedState
 from memoryd.domain.shares import FIFTH, for_higher_trust
@@ -74,18 +74,18 @@ async def write_recalls(recalls: Mapping[Owner, Mapping[str, Recalled]], ports: 
 async def recall(query: Query, caller: Caller, ports: Ports, *, now: datetime) -> SearchResult:
     """Return the memories that answer a query, best first, each counted as recalled; see SearchMemories."""
     with Prompt(query.text, caller, ports) as asked:
-        found = await find(query, asked, caller, Scopes(ports), now=now)
+        result = await find(query, asked, caller, Scopes(ports), now=now)
         if ports.readers.reads_searches and query.min_score is None and ports.policy.of(caller.agent_id).floor:
-            statements = [hit.memory for hit in found.hits]
-            near, limit = near_ids(found.hits), query.limit
+            statements = [hit.memory for hit in result.hits]
+            near, limit = near_ids(result.hits), query.limit
             answers = await read_answers(asked, statements, near, caller, ports, limit=limit, for_scores=True)
-            found = following(found, answers, explain=query.explain, is_reranked=ports.readers.reranker is not None)
+            result = following(result, answers, explain=query.explain, is_reranked=ports.readers.reranker is not None)
     named = await _named_by_id(query, caller, ports, now)
     if named is not None:
-        others = [hit for hit in found.hits if hit.memory.id != named.id]
-        found = replace(found, hits=(Hit(named, 1.0), *others)[: query.limit])
-    ports.shared.recalls.note([hit.memory for hit in found.hits], now, trusted=caller.trust is Trust.HOST)
-    return found
+        others = [hit for hit in result.hits if hit.memory.id != named.id]
+        result = replace(result, hits=(Hit(named, 1.0), *others)[: query.limit])
+    ports.shared.recalls.note([hit.memory for hit in result.hits], now, trusted=caller.trust is Trust.HOST)
+    return result
 
 
 async def _named_by_id(query: Query, caller: Caller, ports: Ports, now: datetime) -> ShownMemory | None:
@@ -93,10 +93,10 @@ async def _named_by_id(query: Query, caller: Caller, ports: Ports, now: datetime
     asked = query.text.strip().lower()
     if _ID.fullmatch(asked) is None:
         return None
-    held = await ports.store.memories.find(caller.visibility, asked)
-    if len(held) != 1 or not query.filter.admits(held[0], query.filter.as_of or now):
+    memories = await ports.store.memories.find(caller.visibility, asked)
+    if len(memories) != 1 or not query.filter.admits(memories[0], query.filter.as_of or now):
         return None
-    return (await present(held, caller, ports, query.filter.as_of or now))[0]
+    return (await present(memories, caller, ports, query.filter.as_of or now))[0]
 
 
 async def find(
@@ -139,16 +139,16 @@ async def find(
                 miss = await why_not(query, asked, found, ready, caller, scopes, now=now)
         if len(found) > FEW:
             await let_others()
-    held = [_as_was(hit.memory, query.filter.as_of) for hit in found]
-    newer = await newer_of(held, query.filter, caller, scopes, now)
-    memories = await present(held, caller, ports, seen, scopes=scopes)
+    as_was = [_as_was(hit.memory, query.filter.as_of) for hit in found]
+    newer = await newer_of(as_was, query.filter, caller, scopes, now)
+    memories = await present(as_was, caller, ports, seen, scopes=scopes)
     hits = [_hit(hit, memory, newer.get(memory.id)) for hit, memory in zip(found, memories, strict=True)]
     return SearchResult(tuple(hits), tuple(missing), miss, embedding_s)
 
 
 def _missing_legs(embedded: Sequence[Embedded | None], indexes: Sequence[ScopeIndex]) -> list[Leg]:
     """Return the legs of the model that cannot take part."""
-    seen = [one for one in embedded if one is not None]
+    seen = [prompt for prompt in embedded if prompt is not None]
     are_seen = len(seen) == len(embedded)
     missing = [] if are_seen and not any(index.lacks_vectors for index in indexes) else [Leg.VECTOR]
     if are_seen and seen[0].tokens and not all(index.with_tokens and index.is_whole for index in indexes):
@@ -165,18 +165,18 @@ def _telling(sentence: str, shared: SharedState) -> list[str]:
 
 async def _ordered(
     query: Query, asked: Sequence[Asked], indexes: list[ScopeIndex], scopes: Scopes, missing: list[Leg]
-) -> list[Found]:
+) -> list[ScoredMemory]:
     """Return the hits among what is in memory, in the order of the model that reads them with the query, if any."""
     ports = scopes.ports
     depth = query.limit if ports.readers.reranker is None else max(query.limit, MOST_RERANKED)
-    deep = [replace(one, limit=depth) for one in asked]
-    found = await scopes.of.run(indexes, lambda: search_each(indexes, deep, explain=query.explain))
+    deep = [replace(each, limit=depth) for each in asked]
+    hits = await scopes.of.run(indexes, lambda: search_each(indexes, deep, explain=query.explain))
     if ports.readers.reranker is None:
-        return found
+        return hits
     with ports.shared.faults.spared("reranking"):
-        return await reranked(query.text, found, ports.readers.reranker, deep[0], query.limit, explain=query.explain)
+        return await reranked(query.text, hits, ports.readers.reranker, deep[0], query.limit, explain=query.explain)
     missing.append(Leg.RERANK)
-    return found[: query.limit]
+    return hits[: query.limit]
 
 
 def _turn(caller: Caller, indexes: list[ScopeIndex], ports: Ports) -> contextlib.AbstractAsyncContextManager[object]:
@@ -211,7 +211,7 @@ async def _faded(query: Query, caller: Caller, scopes: Scopes) -> list[ScopeInde
                 limit=MOST_FADED,
                 order=Order.NEWEST,
             )
-            entries = await ports.store.memories.entries(owner, [one.id for one in faded], Vectors.TEXTS)
+            entries = await ports.store.memories.entries(owner, [memory.id for memory in faded], Vectors.TEXTS)
             if entries:
                 live = [
                     replace(entry, memory=replace(entry.memory, delete_time=None, purge_time=None)) for entry in entries
@@ -256,9 +256,9 @@ def _asked(query: Query, sentence: str, question: Question, telling: list[str], 
 
 async def _from_store(
     query: Query, caller: Caller, scopes: Scopes, embedded: Sequence[Embedded | None], now: datetime
-) -> list[Found]:
+) -> list[ScoredMemory]:
     """Return what is most similar, of scopes that are too large for memory: without words, names and tokens."""
-    vectors = [one.vector for one in embedded if one is not None]
+    vectors = [prompt.vector for prompt in embedded if prompt is not None]
     if not vectors:
         raise Unavailable(
             "the scope is larger than index.memory_bytes and there are no vectors to search it by; raise that limit"
@@ -269,8 +269,8 @@ async def _from_store(
             if memory.id not in closest or similarity > closest[memory.id][1]:
                 closest[memory.id] = memory, similarity
     near = sorted(closest.values(), key=lambda one: -one[1])[: query.limit]
-    found = [
-        Found(
+    hits = [
+        ScoredMemory(
             round(VECTOR_ALONE * max(0.0, similarity), 6),
             similarity,
             0.0,
@@ -279,10 +279,8 @@ async def _from_store(
         )
         for rank, (memory, similarity) in enumerate(near, 1)
     ]
-    return [hit for hit in found if hit.score > 0 and hit.score >= (query.min_score or 0.0)]
+    return [hit for hit in hits if hit.score > 0 and hit.score >= (query.min_score or 0.0)]
 
 
-def _hit(found: Found, memory: ShownMemory, newer: ShownMemory | None) -> Hit:
-    return Hit(
-        memory, found.score, found.similarity, found.lexical, found.legs, found.same_ids, found.said_by_other, newer
-    )
+def _hit(hit: ScoredMemory, memory: ShownMemory, newer: ShownMemory | None) -> Hit:
+    return Hit(memory, hit.score, hit.similarity, hit.lexical, hit.legs, hit.same_ids, hit.said_by_other, newer)

@@ -21,7 +21,7 @@ from memoryd.model.memory import Kind, Memory
 from memoryd.model.results import Hit, Leg, LegScore
 from memoryd.model.trust import Trust
 
-__all__ = ["Asked", "Found", "falling", "hits_of", "place_of", "said_once", "search", "search_each", "with_kept"]
+__all__ = ["Asked", "ScoredMemory", "falling", "hits_of", "place_of", "said_once", "search", "search_each", "with_kept"]
 
 DEPTH = 30  # candidates of a search at the least, so that a newer statement is there to be told from the older one
 SPARE = 10  # candidates more than are wanted, as some say the same …
@@ -51,7 +51,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ScoredMemory:
     """One memory that was found."""
 
     score: float
@@ -65,12 +65,12 @@ class Found:
     legs: tuple[LegScore, ...] = ()
 
 
-Scored = TypeVar("Scored", Found, Hit)
+Scored = TypeVar("Scored", ScoredMemory, Hit)
 
 
 def search_each(
     indexes: Sequence[ScopeIndex], asked: Sequence[Asked], *, explain: bool = False, weights: Weights = WEIGHTS
-) -> list[Found]:
+) -> list[ScoredMemory]:
     """
     Return the best of several questions together; of a hit that answers two of them the better one counts.
 
@@ -78,10 +78,10 @@ def search_each(
     """
     if len(asked) == 1:
         return search(indexes, asked[0], explain=explain, weights=weights)
-    best: dict[str, tuple[float, Found]] = {}
-    for one in asked:
+    best: dict[str, tuple[float, ScoredMemory]] = {}
+    for query in asked:
         least = 1.0
-        for hit in search(indexes, one, explain=explain, weights=weights):
+        for hit in search(indexes, query, explain=explain, weights=weights):
             least = min(least, hit.score)
             known = best.get(hit.memory.id)
             if known is None or least > known[0]:
@@ -105,37 +105,37 @@ def falling(hits: Iterable[Scored]) -> list[Scored]:
     return shown
 
 
-def said_once(ordered: Iterable[Found]) -> list[Found]:
+def said_once(ordered: Iterable[ScoredMemory]) -> list[ScoredMemory]:
     """Return hits, best first, without those that say the same as a better one, which takes their ids."""
-    kept: list[Found] = []
+    hits: list[ScoredMemory] = []
     places: dict[str, int] = {}
     for hit in ordered:
         ids = (shown_id(hit.memory), *hit.same_ids)
         known = next((places[one] for one in ids if one in places), None)
         if known is None:
-            known = len(kept)
-            kept.append(hit)
+            known = len(hits)
+            hits.append(hit)
         else:
-            first = kept[known]
+            first = hits[known]
             more = (one for one in ids if one not in first.same_ids and one != shown_id(first.memory))
-            kept[known] = replace(first, same_ids=(*first.same_ids, *more))
+            hits[known] = replace(first, same_ids=(*first.same_ids, *more))
         places |= {one: known for one in ids if one not in places}
-    return kept
+    return hits
 
 
 def search(
     indexes: Sequence[ScopeIndex], asked: Asked, *, explain: bool = False, weights: Weights = WEIGHTS
-) -> list[Found]:
+) -> list[ScoredMemory]:
     """Return the best of several indexes together, with the statistics of all of them; best first."""
-    found = _search(indexes, asked, explain=explain, weights=weights)
-    lower = [hit for hit in found if hit.memory.trust.is_sandbox]
-    missing = asked.kept - (len(found) - len(lower))
+    hits = _search(indexes, asked, explain=explain, weights=weights)
+    lower = [hit for hit in hits if hit.memory.trust.is_sandbox]
+    missing = asked.kept - (len(hits) - len(lower))
     if not lower or missing <= 0:
-        return falling(found)
+        return falling(hits)
     question = replace(asked.question, least_trust=Trust.IMPORTED.weight)
     alone = replace(asked, question=question, limit=asked.kept)
     others = _search(indexes, alone, explain=explain, weights=weights)
-    return falling(with_kept(found, others, asked.kept, asked.limit))
+    return falling(with_kept(hits, others, asked.kept, asked.limit))
 
 
 def place_of(
@@ -166,7 +166,9 @@ def place_of(
     return place, score, n not in chosen and passes, tuple(_legs(of, n, weights))
 
 
-def with_kept(found: Sequence[Found], others: Sequence[Found], kept: int, limit: int) -> list[Found]:
+def with_kept(
+    hits: Sequence[ScoredMemory], others: Sequence[ScoredMemory], kept: int, limit: int
+) -> list[ScoredMemory]:
     """
     Return hits with the best of higher trust among others, until so many are kept.
 
@@ -175,39 +177,41 @@ def with_kept(found: Sequence[Found], others: Sequence[Found], kept: int, limit:
     Only those that answer about as well as the best of higher trust; measured by that alone, as a sandbox that repeats
     the question would set the bar for all.
     """
-    lower = [hit for hit in found if hit.memory.trust.is_sandbox]
-    missing = kept - (len(found) - len(lower))
-    there = {hit.memory.id for hit in found}
+    lower = [hit for hit in hits if hit.memory.trust.is_sandbox]
+    missing = kept - (len(hits) - len(lower))
+    there = {hit.memory.id for hit in hits}
     higher = [hit for hit in others if not hit.memory.trust.is_sandbox]
     least = LEAST_SHARE * max((hit.score for hit in higher), default=0.0)
     more = [hit for hit in higher if hit.memory.id not in there and hit.score >= least][: max(0, missing)]
-    many = max(0, min(len(lower), len(found) + len(more) - limit))
+    many = max(0, min(len(lower), len(hits) + len(more) - limit))
     gone = {hit.memory.id for hit in lower[len(lower) - many :]}
-    return [hit for hit in found if hit.memory.id not in gone] + more
+    return [hit for hit in hits if hit.memory.id not in gone] + more
 
 
-def _search(indexes: Sequence[ScopeIndex], asked: Asked, *, explain: bool, weights: Weights) -> list[Found]:
+def _search(indexes: Sequence[ScopeIndex], asked: Asked, *, explain: bool, weights: Weights) -> list[ScoredMemory]:
     return hits_of(ranked(indexes, asked.question, weights), asked, explain=explain, weights=weights)
 
 
-def hits_of(of: Ranked, asked: Asked, *, explain: bool = False, weights: Weights = WEIGHTS) -> list[Found]:
+def hits_of(of: Ranked, asked: Asked, *, explain: bool = False, weights: Weights = WEIGHTS) -> list[ScoredMemory]:
     """Return the hits among what was ranked, best first."""
     by_other = _by_other(of, weights)
-    hits: list[Found] = []
+    hits: list[ScoredMemory] = []
     asking: set[str] = set()
     deep = replace(asked, limit=max(asked.limit, TOGETHER))  # so that no question stands where an answer would
-    for one, memory, same in _distinct(of, deep):
-        pool, place = of.at(one.number)
-        legs = tuple(_legs(of, one.number, weights)) if explain else ()
+    for candidate, memory, same in _distinct(of, deep):
+        pool, place = of.at(candidate.number)
+        legs = tuple(_legs(of, candidate.number, weights)) if explain else ()
         other = by_other and bool(pool.said_by_others[place])
-        hits.append(Found(one.score, one.similarity, float(pool.lexical[place]), memory, same, other, legs))
+        hits.append(
+            ScoredMemory(candidate.score, candidate.similarity, float(pool.lexical[place]), memory, same, other, legs)
+        )
         if pool.states_nothing[place]:
             asking.add(memory.id)
     hits = _asking_last(hits, asking) if asking else hits
     return (_of_named_first(hits, asked.question.entity_ids) if asked.question.entity_ids else hits)[: asked.limit]
 
 
-def _of_named_first(hits: list[Found], named: Collection[str]) -> list[Found]:
+def _of_named_first(hits: list[ScoredMemory], named: Collection[str]) -> list[ScoredMemory]:
     """
     Return hits with what is stated of the user or of others below what is stated of those that the question names.
 
@@ -216,26 +220,28 @@ def _of_named_first(hits: list[Found], named: Collection[str]) -> list[Found]:
     only. Nothing stands lower for what is of lower trust than itself.
     """
     first = hits[:TOGETHER]
-    theirs = [hit for hit in first if any(one.entity_id in named for one in hit.memory.mentions)]
+    theirs = [hit for hit in first if any(mention.entity_id in named for mention in hit.memory.mentions)]
     if not theirs:
         return hits
     mine = _of_user(first, theirs, named)
     theirs = [hit for hit in first if hit in theirs or hit in mine]
-    ordered: list[Found] = []
-    behind: dict[str, list[Found]] = {}
+    ordered: list[ScoredMemory] = []
+    behind: dict[str, list[ScoredMemory]] = {}
     places = {hit.memory.id: place for place, hit in enumerate(first)}
     for place, hit in enumerate(first):
-        above = [one for one in theirs if not hit.memory.trust.outranks(one.memory.trust)]
+        above = [their for their in theirs if not hit.memory.trust.outranks(their.memory.trust)]
         if not above or hit in theirs or not _is_of_another(hit.memory) or place > places[above[-1].memory.id]:
             ordered.append(hit)
         else:
-            least = min(one.score for one in above)
+            least = min(hit.score for hit in above)
             behind.setdefault(above[-1].memory.id, []).append(replace(hit, score=min(hit.score, least)))
     moved = [one for hit in ordered for one in (hit, *behind.get(hit.memory.id, ()))]
     return [*moved, *hits[TOGETHER:]]
 
 
-def _of_user(hits: Sequence[Found], theirs: Sequence[Found], named: Collection[str]) -> list[Found]:
+def _of_user(
+    hits: Sequence[ScoredMemory], theirs: Sequence[ScoredMemory], named: Collection[str]
+) -> list[ScoredMemory]:
     """
     Return what is stated of themselves by those who are named, as they have said: "I'm An".
 
@@ -253,7 +259,7 @@ def _of_user(hits: Sequence[Found], theirs: Sequence[Found], named: Collection[s
         if (hit.memory.owner, hit.memory.narrator) in introduced
         and not hit.memory.trust.outranks(best)
         and _FIRST_PERSON.match(hit.memory.content)
-        and not any(one.about and one.entity_id not in named for one in hit.memory.mentions)
+        and not any(mention.about and mention.entity_id not in named for mention in hit.memory.mentions)
     ]
 
 
@@ -265,10 +271,10 @@ def _is_of_another(memory: Memory) -> bool:
     """Whether a statement is of the user, or of someone that it names first."""
     if memory.kind is Kind.EPISODE:
         return False
-    return bool(_FIRST_PERSON.match(memory.content)) or any(one.about for one in memory.mentions)
+    return bool(_FIRST_PERSON.match(memory.content)) or any(mention.about for mention in memory.mentions)
 
 
-def _asking_last(hits: list[Found], asking: Collection[str]) -> list[Found]:
+def _asking_last(hits: list[ScoredMemory], asking: Collection[str]) -> list[ScoredMemory]:
     """
     Return hits with those that only ask or greet at the end of the first TOGETHER, with no higher score than before it.
 
@@ -289,9 +295,9 @@ def _distinct(of: Ranked, asked: Asked) -> Sequence[tuple[Candidate, Memory, tup
     hits: Sequence[tuple[Candidate, Memory, tuple[str, ...]]] = ()
     for most in (depth, MORE * depth):
         chosen = _chosen(of, asked, most)
-        found = in_order(_candidates(of, chosen), asked.question, of.stats, asked.digest, asked.telling)
-        hits = list(collapsed(found, asked.limit))
-        if len(hits) >= asked.limit or len(chosen) < most or len(hits) == len(found):
+        candidates = in_order(_candidates(of, chosen), asked.question, of.stats, asked.digest, asked.telling)
+        hits = list(collapsed(candidates, asked.limit))
+        if len(hits) >= asked.limit or len(chosen) < most or len(hits) == len(candidates):
             break
     return hits
 

@@ -140,7 +140,9 @@ class _Statements(Write[list[AddResult]]):
         change = await session.change(request.record(AddReceipt(tuple(outcomes)), self.now))
 
         async def answer() -> list[AddResult]:
-            return [await self._result(one, outcomes[n + 1 :], session.memory) for n, one in enumerate(outcomes)]
+            return [
+                await self._result(outcome, outcomes[n + 1 :], session.memory) for n, outcome in enumerate(outcomes)
+            ]
 
         return Decision(change, answer)
 
@@ -152,31 +154,31 @@ class _Statements(Write[list[AddResult]]):
         """Store nothing, say why, and say the same when asked again."""
         declined = tuple(StatementOutcome.rejected(self._declined[n]) for n in range(len(self.drafts)))
         noted = request.record(AddReceipt(declined), self.now)
-        answer = answering([one.result() for one in declined])
+        answer = answering([outcome.result() for outcome in declined])
         return Decision(ChangeSet(request=noted), answer)  # also without a note: a grant that has ended gets no answer
 
     async def replay(self, earlier: RecordedRequest) -> list[AddResult]:
         """Return what became of the statements, with their memories as they are now."""
         ports, visible = self.ports, self.caller.visibility
         outcomes = statements_of(earlier)
-        ids = [one.memory_id for one in outcomes if one.memory_id]
-        found = {memory_id: await memory_now(ports.store, visible, memory_id) for memory_id in ids}
-        return [await self._result(one, outcomes[n + 1 :], found.get) for n, one in enumerate(outcomes)]
+        ids = [outcome.memory_id for outcome in outcomes if outcome.memory_id]
+        memories = {memory_id: await memory_now(ports.store, visible, memory_id) for memory_id in ids}
+        return [await self._result(outcome, outcomes[n + 1 :], memories.get) for n, outcome in enumerate(outcomes)]
 
     async def _result(
-        self, one: StatementOutcome, later: Sequence[StatementOutcome], memory_of: Callable[[str], Memory | None]
+        self, outcome: StatementOutcome, later: Sequence[StatementOutcome], memory_of: Callable[[str], Memory | None]
     ) -> AddResult:
         """
         Return what became of one statement, with its memory as an answer shows it.
 
         What it contests is told of all before it; a contest of two items of a call is told of the later one.
         """
-        memory = memory_of(one.memory_id) if one.memory_id else None
+        memory = memory_of(outcome.memory_id) if outcome.memory_id else None
         if memory is None:
-            return one.result()
+            return outcome.result()
         later_ids = {other.memory_id for other in later}
         contested = tuple(known for known in memory.contested_with if known not in later_ids)
-        return one.result(await present_one(memory, self.caller, self.ports, self.now), contested)
+        return outcome.result(await present_one(memory, self.caller, self.ports, self.now), contested)
 
     def _each(self, check: Callable[[Draft], T]) -> list[T]:
         """Return what a check returns for each draft; its error names the item."""

@@ -16,16 +16,16 @@ KEPT_FOR_EQUALS = 2  # of the memories that one contests, so that lower trust ca
 def with_room(contested: Sequence[tuple[Memory, Judgement]], by: Memory) -> list[tuple[Memory, Judgement]]:
     """Return those that are marked: five at the most, and none that contests five others already."""
 
-    def has_room(held: Memory) -> bool:
-        kept = KEPT_FOR_EQUALS if held.trust.outranks(by.trust) else 0
-        return len(held.contested_with) < limits.MAX_CONTESTED - kept
+    def has_room(memory: Memory) -> bool:
+        kept = KEPT_FOR_EQUALS if memory.trust.outranks(by.trust) else 0
+        return len(memory.contested_with) < limits.MAX_CONTESTED - kept
 
-    return [(held, why) for held, why in contested if has_room(held)][: limits.MAX_CONTESTED]
+    return [(memory, why) for memory, why in contested if has_room(memory)][: limits.MAX_CONTESTED]
 
 
-def marked_by(held: Memory, by: str, why: Judgement) -> Memory:
+def marked_by(memory: Memory, by: str, why: Judgement) -> Memory:
     """Return a statement as it is once another one, of the id `by`, contests it."""
-    return replace(held, contested_with=(*held.contested_with, by), judgement=held.judgement or why)
+    return replace(memory, contested_with=(*memory.contested_with, by), judgement=memory.judgement or why)
 
 
 def contested_both(newer: Memory, contested: Sequence[tuple[Memory, Judgement]]) -> tuple[Memory, list[Memory]]:
@@ -35,6 +35,6 @@ def contested_both(newer: Memory, contested: Sequence[tuple[Memory, Judgement]])
     if not linked:
         return newer, []
     why = replace(linked[0][1], evidence=linked[0][0].id)
-    ids = tuple(held.id for held, _ in linked)
+    ids = tuple(memory.id for memory, _ in linked)
     marked = replace(newer, contested_with=(*newer.contested_with, *ids), judgement=newer.judgement or why)
-    return marked, [marked_by(held, newer.id, reason) for held, reason in linked]
+    return marked, [marked_by(memory, newer.id, reason) for memory, reason in linked]

@@ -120,18 +120,18 @@ def _by_key(offer: Offer, known: Known, now: datetime) -> Verdict | None:
     draft, new = offer.draft, offer.new
     if not known.of_key or offer.corrects is not None:
         return None
-    for held in known.of_key:
-        if text_digest(held.content) == offer.digest:
-            return _said_again(held, draft, new, now)
-    if any(held.trust.outranks(new.trust) for held in known.of_key):
+    for memory in known.of_key:
+        if text_digest(memory.content) == offer.digest:
+            return _said_again(memory, draft, new, now)
+    if any(memory.trust.outranks(new.trust) for memory in known.of_key):
         raise TrustTooLow(
             f"key {draft.key!r} is held by a memory of higher trust, which is not replaced; take another key",
             field="key",
         )
-    ids = tuple(held.id for held in known.of_key)
+    ids = tuple(memory.id for memory in known.of_key)
     heir = replace(new, supersedes=(*new.supersedes, *ids))
     why = Judgement("same_key", f"another statement was stored under the key {draft.key!r}", heir.id)
-    return Verdict(Outcome.SUPERSEDED, heir, tuple(_retired(held, heir, why, now) for held in known.of_key), ids)
+    return Verdict(Outcome.SUPERSEDED, heir, tuple(_retired(memory, heir, why, now) for memory in known.of_key), ids)
 
 
 def _by_text(offer: Offer, known: Known, reader: Reader, now: datetime) -> Verdict | None:
@@ -140,12 +140,12 @@ def _by_text(offer: Offer, known: Known, reader: Reader, now: datetime) -> Verdi
     if offer.corrects is not None or draft.key:
         return None  # a correction is a statement of its own, and so is what has a key
     # equals and betters first
-    for held in sorted(known.same_text, key=lambda memory: new.trust.outranks(memory.trust)):
-        if speaks_of_itself(reader.read(new.content)) and not held.is_told_as(new):
+    for known_memory in sorted(known.same_text, key=lambda memory: new.trust.outranks(memory.trust)):
+        if speaks_of_itself(reader.read(new.content)) and not known_memory.is_told_as(new):
             continue  # "I like tea", said by another
-        if held.key or _ends_first(held, new):
+        if known_memory.key or _ends_first(known_memory, new):
             continue  # what has a key is stated again under that key alone
-        return _said_again(held, draft, new, now)
+        return _said_again(known_memory, draft, new, now)
     return None
 
 
@@ -157,18 +157,18 @@ async def _by_meaning(offer: Offer, known: Known, reader: Reader, now: datetime,
     new = offer.new
     retired: list[tuple[Memory, Judgement]] = []
     contested: list[tuple[Memory, Judgement]] = []
-    async for neighbour in in_turns(sorted(known.neighbours, key=lambda one: -one.similarity)):
-        held = neighbour.memory
-        finding = _finding(new, held, neighbour, reader, rules)
+    async for neighbour in in_turns(sorted(known.neighbours, key=lambda neighbour: -neighbour.similarity)):
+        memory = neighbour.memory
+        finding = _finding(new, memory, neighbour, reader, rules)
         if finding.relation is Relation.SAME:
             if _is_repetition(offer, neighbour):
-                return _said_again(held, offer.draft, new, now)
+                return _said_again(memory, offer.draft, new, now)
         elif finding.relation is Relation.CHANGED and neighbour.same_subject:
             why = Judgement(finding.rule, finding.reason, new.id)
-            ends = not held.key and may_retire(new, held, offer.said_time, now, rules)
-            (retired if ends else contested).append((held, why))
+            ends = not memory.key and may_retire(new, memory, offer.said_time, now, rules)
+            (retired if ends else contested).append((memory, why))
         elif _is_doubt(finding, neighbour):
-            contested.append((held, Judgement(finding.rule, finding.reason, new.id)))
+            contested.append((memory, Judgement(finding.rule, finding.reason, new.id)))
     retired, too_many = _bounded(retired, new)
     contested += too_many
     if offer.corrects is not None:
@@ -189,17 +189,17 @@ _Judged = list[tuple[Memory, Judgement]]
 
 def _bounded(retired: _Judged, new: Memory) -> tuple[_Judged, _Judged]:
     """Return what a statement ends, of other users' the nearest few alone, and the rest, which it may contest."""
-    others = [held.id for held, _ in retired if held.author != new.author] if new.trust.is_sandbox else []
+    others = [memory.id for memory, _ in retired if memory.author != new.author] if new.trust.is_sandbox else []
     spared = {*others[limits.MAX_ENDED_OF_OTHERS :]}
     return [one for one in retired if one[0].id not in spared], [one for one in retired if one[0].id in spared]
 
 
 def _is_repetition(offer: Offer, neighbour: Neighbour) -> bool:
     """Whether what says the same in other words is stated again: of one subject, and neither has a key."""
-    held, new = neighbour.memory, offer.new
+    memory, new = neighbour.memory, offer.new
     if not neighbour.same_subject or offer.corrects is not None:
         return False
-    return not (new.key or held.key or _ends_first(held, new))
+    return not (new.key or memory.key or _ends_first(memory, new))
 
 
 def _finding(new: Memory, old: Memory, neighbour: Neighbour, reader: Reader, rules: Rules) -> Finding:
@@ -227,12 +227,12 @@ async def contested_by(
 ) -> list[tuple[Memory, Judgement]]:
     """Return what a memory that comes back contests of what is live next to it, the nearest, each with the reason."""
     found = []
-    async for one in in_turns(sorted(neighbours, key=lambda one: -one.similarity)):
-        held = one.memory
-        newer, older = (held, back) if held.create_time > back.create_time else (back, held)
-        finding = _finding(newer, older, one, reader, rules)
-        if _is_doubt(finding, one):
-            found.append((held, Judgement(finding.rule, finding.reason, held.id)))
+    async for neighbour in in_turns(sorted(neighbours, key=lambda neighbour: -neighbour.similarity)):
+        memory = neighbour.memory
+        newer, older = (memory, back) if memory.create_time > back.create_time else (back, memory)
+        finding = _finding(newer, older, neighbour, reader, rules)
+        if _is_doubt(finding, neighbour):
+            found.append((memory, Judgement(finding.rule, finding.reason, memory.id)))
     return with_room(found, back)
 
 
@@ -254,12 +254,12 @@ def _replaced(
 ) -> Verdict:
     """Return what is written where a new statement retires some and contests others."""
     demoted = retired if rules.demote else ()
-    linked = {held.id: why for held, why in with_room([*contested, *demoted], new)}
-    ends = () if rules.demote else tuple(held.id for held, _ in retired)
+    linked = {memory.id: why for memory, why in with_room([*contested, *demoted], new)}
+    ends = () if rules.demote else tuple(memory.id for memory, _ in retired)
     if not linked and not ends and not demoted:
         return Verdict(Outcome.INSERTED, new)
-    gone = [] if rules.demote else [_retired(held, new, why, now) for held, why in retired]
-    marked = [marked_by(held, new.id, why) for held, why in contested if held.id in linked]
+    gone = [] if rules.demote else [_retired(memory, new, why, now) for memory, why in retired]
+    marked = [marked_by(memory, new.id, why) for memory, why in contested if memory.id in linked]
     for held, why in demoted:
         mark = marked_by(held, new.id, why) if held.id in linked else held
         reason = why if held.id in linked else replace(why, evidence="")
@@ -274,13 +274,15 @@ def _replaced(
     return Verdict(Outcome.SUPERSEDED if ends else Outcome.INSERTED, heir, (*gone, *marked), ends)
 
 
-def _retired(held: Memory, heir: Memory, why: Judgement, now: datetime) -> Memory:
-    return retired(held, heir.id, why, now, trust=heir.trust)
+def _retired(memory: Memory, heir: Memory, why: Judgement, now: datetime) -> Memory:
+    return retired(memory, heir.id, why, now, trust=heir.trust)
 
 
-def retired(held: Memory, by: str, why: Judgement, now: datetime, *, trust: Trust) -> Memory:
+def retired(memory: Memory, by: str, why: Judgement, now: datetime, *, trust: Trust) -> Memory:
     """Return a memory that another of the id `by` has replaced, on the word of someone of this trust."""
-    return replace(held, supersede_time=now, superseded_by=by, supersede_trust=trust, judgement=why, contested_with=())
+    return replace(
+        memory, supersede_time=now, superseded_by=by, supersede_trust=trust, judgement=why, contested_with=()
+    )
 
 
 # --- saying it again ---

@@ -112,8 +112,8 @@ class KnownStatements:
         index = self._indexes[owner]
         if index is not None:
             people = index.people
-            subjects = {m for one in _roots(new, people, about=True) for m in people.members(one)} or {""}
-            claims = [(claim, one) for claim in new.claims for one in sorted(subjects)]
+            subjects = {m for root in _roots(new, people, about=True) for m in people.members(root)} or {""}
+            claims = [(claim, subject) for claim in new.claims for subject in sorted(subjects)]
             return neighbours(index, vector, claims, self._now, limit=limit, floor=floor, until=until)
         if vector is None:
             return []

@@ -141,11 +141,11 @@ class Reembedder:
             if fault is None:
                 after = owner_place(part[-1])
                 failed += len(part) - len(answer)
-        by_owner = sorted(made, key=lambda one: repr(one.owner))
-        owners = list(dict.fromkeys(one.owner for one in by_owner))
+        by_owner = sorted(made, key=lambda embedding: repr(embedding.owner))
+        owners = list(dict.fromkeys(embedding.owner for embedding in by_owner))
         for n in range(0, len(owners), OWNERS):
             some = {*owners[n : n + OWNERS]}
-            await self._write([one for one in by_owner if one.owner in some], purges)
+            await self._write([embedding for embedding in by_owner if embedding.owner in some], purges)
         self._after = after
         self._failed += failed
         if fault is not None:
@@ -179,17 +179,17 @@ class Reembedder:
         """Write vectors of memories that are still there, under the locks of their owners."""
 
         async def decide() -> Decision[None]:
-            kept: list[Embedding] = []
-            for owner in {one.owner for one in made}:
-                mine = [one for one in made if one.owner == owner]
+            embeddings: list[Embedding] = []
+            for owner in {embedding.owner for embedding in made}:
+                mine = [embedding for embedding in made if embedding.owner == owner]
                 if await self._purge_seq(owner) != purges[owner]:  # something was purged since they were read
-                    known = await self._ports.store.memories.entries(owner, [one.memory_id for one in mine])
+                    known = await self._ports.store.memories.entries(owner, [embedding.memory_id for embedding in mine])
                     there = {entry.memory.id for entry in known}
-                    mine = [one for one in mine if one.memory_id in there]
-                kept += mine
-            self._writing = len(kept)
-            return Decision(ChangeSet(embeddings=tuple(kept)) if kept else None, no_answer)
+                    mine = [embedding for embedding in mine if embedding.memory_id in there]
+                embeddings += mine
+            self._writing = len(embeddings)
+            return Decision(ChangeSet(embeddings=tuple(embeddings)) if embeddings else None, no_answer)
 
-        owners = {one.owner for one in made}
+        owners = {embedding.owner for embedding in made}
         await decide_and_commit(owners, decide, self._ports, now=self._clock(), grant_id="")
         self._done += self._writing

@@ -77,7 +77,7 @@ def _takes_kind(known: Memory, draft: Draft) -> bool:
     return draft.kind is not Kind.FACT and known.kind not in NO_STATEMENTS and draft.kind not in NO_STATEMENTS
 
 
-def untaken(held: Memory, draft: Draft, new: Memory) -> tuple[str, ...]:
+def untaken(memory: Memory, draft: Draft, new: Memory) -> tuple[str, ...]:
     """
     Return the fields that a repetition brought and that the memory, as it is after it, does not have.
 
@@ -94,9 +94,9 @@ def untaken(held: Memory, draft: Draft, new: Memory) -> tuple[str, ...]:
         "expire_time": new.expire_time,
     }
     brought = (name for name, value in said.items() if value or value == 0)
-    if not _may_change(held, new):
+    if not _may_change(memory, new):
         return tuple(brought)
-    return tuple(name for name in brought if not _holds(getattr(held, name), said[name]))
+    return tuple(name for name in brought if not _holds(getattr(memory, name), said[name]))
 
 
 def _holds(known: Any, said: Any) -> bool:
@@ -111,7 +111,9 @@ def _holds(known: Any, said: Any) -> bool:
 def _with_mentions(known: Sequence[Mention], new: Sequence[Mention], subjects: Iterable[str]) -> tuple[Mention, ...]:
     """Return the mentions of both, of as many entities as one memory may name; those of its subjects come first."""
     both, about = dict.fromkeys((*known, *new)), {fold(subject) for subject in subjects}
-    named = dict.fromkeys(mention.entity_id for mention in sorted(both, key=lambda one: fold(one.text) not in about))
+    named = dict.fromkeys(
+        mention.entity_id for mention in sorted(both, key=lambda mention: fold(mention.text) not in about)
+    )
     most = max(limits.MAX_MENTIONS, len({mention.entity_id for mention in known}))
     kept = {*list(named)[:most]}
     return tuple(mention for mention in both if mention.entity_id in kept)

@@ -60,11 +60,13 @@ async def _contested(
     if back.kind not in NO_STATEMENTS:
         vector = entry.vector if entry.fingerprint == ports.embedder.fingerprint else None
         with ports.shared.faults.spared("judging"):
-            neighbours = [one for one in await known.neighbours(back, vector) if one.memory.id not in gone]
-            for held, why in await contested_by(back, neighbours, known.reader(back.owner), ports.policy.rules):
-                reasons.setdefault(held.id, why)
+            neighbours = [
+                neighbour for neighbour in await known.neighbours(back, vector) if neighbour.memory.id not in gone
+            ]
+            for memory, why in await contested_by(back, neighbours, known.reader(back.owner), ports.policy.rules):
+                reasons.setdefault(memory.id, why)
     ids = {heir.memory.id for heir in heirs}
-    others = await ports.store.memories.entries(back.owner, [one for one in reasons if one not in ids])
+    others = await ports.store.memories.entries(back.owner, [reason for reason in reasons if reason not in ids])
     rivals = [
         replace(rival, memory=_marked(rival.memory, back, reasons)) if rival.memory.id in reasons else rival
         for rival in (*heirs, *others)
@@ -82,17 +84,17 @@ def _marked(rival: Memory, back: Memory, reasons: Mapping[str, Judgement]) -> Me
 
 
 async def _check_key(memory: Memory, known: KnownStatements, gone: Collection[str]) -> None:
-    holders = [one for one in await known.of_key(memory.owner, memory.key) if one.id not in gone]
+    holders = [holder for holder in await known.of_key(memory.owner, memory.key) if holder.id not in gone]
     if holders:
         raise Conflict(f"its key {memory.key!r} is taken by memory {holders[0].id}; delete that one first", field="id")
 
 
 async def _check_text(memory: Memory, known: KnownStatements, gone: Collection[str]) -> None:
     twins = [
-        one
-        for one in await known.same_text(memory.owner, text_digest(memory.content))
-        if one.id not in gone
-        and (one.key, one.subjects, one.source.speaker) == (memory.key, memory.subjects, memory.source.speaker)
+        holder
+        for holder in await known.same_text(memory.owner, text_digest(memory.content))
+        if holder.id not in gone
+        and (holder.key, holder.subjects, holder.source.speaker) == (memory.key, memory.subjects, memory.source.speaker)
     ]
     if twins and memory.kind not in NO_STATEMENTS:
         raise Conflict(f"the same was stored again as memory {twins[0].id}, which is live", field="id")

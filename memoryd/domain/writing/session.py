@@ -97,7 +97,12 @@ class WriteSession:
         offer = Offer(draft, new, digest, corrects, said_time)
         beside = Known(of_key, same_text, neighbours)
         verdict = await self._judge(offer, beside)
-        known = [*of_key, *same_text, *(one.memory for one in neighbours), *((corrects,) if corrects else ())]
+        known = [
+            *of_key,
+            *same_text,
+            *(neighbour.memory for neighbour in neighbours),
+            *((corrects,) if corrects else ()),
+        ]
         if caller.grant_id and not self._room.is_within_quota(verdict, known, caller):
             return StatementOutcome.rejected(Rejection.QUOTA)
         await self._follow(verdict, known, owner, caller.trust)
@@ -126,8 +131,8 @@ class WriteSession:
     async def _tombstones(self, draft: Draft, owner: Owner, trust: Trust) -> tuple[bool, list[Tombstone]]:
         """Return whether a statement was deleted with as much trust, and the tombstones that stating it again lifts."""
         ids, secret = draft.source.message_ids, self._ports.secret
-        above = [one for one in Trust if not trust.outranks(one)]
-        below = [one for one in Trust if not one.outranks(trust)]
+        above = [other for other in Trust if not trust.outranks(other)]
+        below = [other for other in Trust if not other.outranks(trust)]
         bars = tombstones_of(owner, draft.content, ids, secret, above)
         lifts = tombstones_of(owner, draft.content, ids, secret, below)
         buried = await self.known.buried(owner, [*bars, *lifts])
@@ -176,8 +181,8 @@ class WriteSession:
         for memory in verdict.changed:
             self._pending.put(memory)
         gone += [before.get(memory.id, memory) for memory in verdict.changed if memory.supersede_time is not None]
-        for one in gone:
-            for released in await self.known.contested_by(one):
+        for retired in gone:
+            for released in await self.known.contested_by(retired):
                 self._pending.put(released)
 
     def end(self) -> None:

@@ -109,7 +109,7 @@ def _shape_of(name: str) -> tuple[int, int]:
 
 def _diagonal(blocks: Sequence[Floats]) -> Floats:
     """Return a matrix with blocks along its diagonal, and zeros."""
-    made = np.zeros((sum(len(one) for one in blocks), sum(one.shape[1] for one in blocks)), np.float32)
+    made = np.zeros((sum(len(block) for block in blocks), sum(block.shape[1] for block in blocks)), np.float32)
     row = column = 0
     for one in blocks:
         made[row : row + len(one), column : column + one.shape[1]] = one

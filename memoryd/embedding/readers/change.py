@@ -65,7 +65,9 @@ def directory_reader(directory: Path) -> ChangeReader:
 
     def logits_of(pairs: Sequence[Pair]) -> Floats:
         encoded = tokenizer.encode_batch(list(pairs))
-        found, _ = run_padded(session, inputs, [one.ids for one in encoded], [one.type_ids for one in encoded])
+        found, _ = run_padded(
+            session, inputs, [encoding.ids for encoding in encoded], [encoding.type_ids for encoding in encoded]
+        )
         return np.asarray(found, dtype=np.float32)
 
     tried = logits_of([("I have a cat.", "I have no cat.")])

@@ -53,16 +53,16 @@ def _tuned(directory: Path | None) -> Read[Pair, Worth]:
     def read(said: Sequence[Pair]) -> list[Worth]:
         ids = after_ids(tuned.tokenizer, said)
         states = iter(tuned.graph.states([one for one in ids if one is not None]))
-        found = []
+        worths = []
         for one in ids:
             if one is None:
-                found.append(NOTHING)
+                worths.append(NOTHING)
                 continue
             state = next(states).mean(axis=0)
             logits = tuned.logits(state)[:-1]
             powers = np.exp(logits - logits.max())
             label = LABELS[1 + int(powers[1:].argmax())]
-            found.append(Worth(float(powers[1:].sum() / powers.sum()), label, float(tuned.chances(state)[-1])))
-        return found
+            worths.append(Worth(float(powers[1:].sum() / powers.sum()), label, float(tuned.chances(state)[-1])))
+        return worths
 
     return read

@@ -76,16 +76,16 @@ class PeopleFinder:
             for start, end in _names(text, words)
         ]
 
-    def review(self, text: str, found: Sequence[Find]) -> list[Find]:
+    def review(self, text: str, finds: Sequence[Find]) -> list[Find]:
         """Return what was found in a text; what is no person's name, though it looked like one, is of type OTHER."""
         (read, words), self._found_in = self._found_in, ("", ())
-        if not any(_is_guess(find) for find in found):
-            return list(found)
+        if not any(_is_guess(find) for find in finds):
+            return list(finds)
         if read != text:
             words = self.read(text)
         return [
             replace(find, type=EntityType.OTHER, denied=True) if _is_guess(find) and _is_none(find, words) else find
-            for find in found
+            for find in finds
         ]
 
 

@@ -69,8 +69,8 @@ def are_known(tokenizer: tokenizers.Tokenizer, texts: Sequence[str]) -> list[boo
     unknown = tokenizer.token_to_id("[UNK]")
     cut = [text[: CHARACTERS * MOST_PIECES] for text in texts]
     return [
-        known_share(text, one.offsets, [piece == unknown for piece in one.ids]) >= KNOWN
-        for text, one in zip(cut, tokenizer.encode_batch(cut, add_special_tokens=False), strict=True)
+        known_share(text, encoding.offsets, [piece == unknown for piece in encoding.ids]) >= KNOWN
+        for text, encoding in zip(cut, tokenizer.encode_batch(cut, add_special_tokens=False), strict=True)
     ]
 
 
@@ -92,7 +92,7 @@ def asked_ids(tokenizer: tokenizers.Tokenizer, pairs: Sequence[Pair], *, cut: bo
     """
     begin, end = tokenizer.encode("").ids
     asked = [question[-CHARACTERS * MOST_ASKED :] for question, _ in pairs]
-    whole = [one.ids for one in tokenizer.encode_batch(asked, add_special_tokens=False)]
+    whole = [encoding.ids for encoding in tokenizer.encode_batch(asked, add_special_tokens=False)]
     questions = [ids[-MOST_ASKED:] for ids in whole]
     are_long = [
         len(ids) > MOST_ASKED or part != question for ids, part, (question, _) in zip(whole, asked, pairs, strict=True)
@@ -116,7 +116,7 @@ def after_ids(tokenizer: tokenizers.Tokenizer, said: Sequence[Pair]) -> list[lis
     befores = [
         before[-CHARACTERS * MOST_BEFORE :] if short else "" for (before, _), short in zip(said, is_short, strict=True)
     ]
-    context = [one.ids[-MOST_BEFORE:] for one in tokenizer.encode_batch(befores, add_special_tokens=False)]
+    context = [encoding.ids[-MOST_BEFORE:] for encoding in tokenizer.encode_batch(befores, add_special_tokens=False)]
     return [
         None if ids is None else [begin, *before, end, *ids, end] if before else [begin, *ids, end]
         for before, ids in zip(context, pieces, strict=True)
@@ -127,17 +127,17 @@ def word_ids(tokenizer: tokenizers.Tokenizer, texts: Sequence[str]) -> list[tupl
     """Return the token ids of texts, and their words; of a long text those at its beginning."""
     begin, end = tokenizer.encode("").ids
     found = []
-    for text, one in zip(
+    for text, encoding in zip(
         texts, tokenizer.encode_batch([text[: CHARACTERS * MOST_READ] for text in texts], add_special_tokens=False),
         strict=True,
     ):  # fmt: skip
-        pieces = {start: n for n, (start, _) in reversed(list(enumerate(one.offsets[:MOST_READ], 1)))}
+        pieces = {start: n for n, (start, _) in reversed(list(enumerate(encoding.offsets[:MOST_READ], 1)))}
         words = [
             WordPiece(*match.span(), pieces[match.start()], _case(text, match))
             for match in WORD.finditer(text)
             if match.start() in pieces
         ]
-        found.append(([begin, *one.ids[:MOST_READ], end], words))
+        found.append(([begin, *encoding.ids[:MOST_READ], end], words))
     return found
 
 

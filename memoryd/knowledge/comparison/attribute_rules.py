@@ -27,8 +27,8 @@ _FORMS_OF_FIRMS = stems("frames.part.forms_of_firms")
 class ClaimPair:
     """Two claims of one attribute, and the newer statement."""
 
-    def __init__(self, new: Claim, old: Claim, said: Statement) -> None:
-        self.new, self.old, self.said = new, old, said
+    def __init__(self, new: Claim, old: Claim, statement: Statement) -> None:
+        self.new, self.old, self.said = new, old, statement
         self.attribute = new.attribute
         self.equal = _one_value(new, old)
         """Whether both have one value, or one amount in two units."""
@@ -157,22 +157,22 @@ def _same_holder(new: Claim, old: Claim, *, same_subject: bool) -> bool:
     return same_subject and new.subject not in _SPEAKERS and old.subject not in _SPEAKERS
 
 
-def by_claims(said: Statement, known: Statement, *, same_subject: bool) -> Finding | None:
+def by_claims(statement: Statement, known: Statement, *, same_subject: bool) -> Finding | None:
     """Return what the claims decide; None where they share no attribute."""
     best: Finding | None = None
-    for new in said.claims:
+    for new in statement.claims:
         for old in known.claims:
             if not _same_holder(new, old, same_subject=same_subject):
                 continue
             if new.attribute == old.attribute:
-                finding = _of_attribute(new, old, said)
+                finding = _of_attribute(new, old, statement)
             else:
                 finding = by_ending(new, old)
                 if finding is APART:
                     continue
-            if finding.relation is Relation.CHANGED and not (said.is_sure and known.is_sure):
+            if finding.relation is Relation.CHANGED and not (statement.is_sure and known.is_sure):
                 finding = Finding(Relation.DOUBTFUL, "perhaps", f"{finding.reason}, as it may be put")
-            if finding.relation is Relation.CHANGED and _perhaps_another(new, old, said):
+            if finding.relation is Relation.CHANGED and _perhaps_another(new, old, statement):
                 finding = Finding(
                     Relation.DOUBTFUL, "perhaps_another", "it may be said of another, or of more than one"
                 )
@@ -185,9 +185,9 @@ def by_claims(said: Statement, known: Statement, *, same_subject: bool) -> Findi
     return best
 
 
-def _perhaps_another(new: Claim, old: Claim, said: Statement) -> bool:
+def _perhaps_another(new: Claim, old: Claim, statement: Statement) -> bool:
     """Whether they may be said of two: of Sam and Samuel, Sarah and Sarah Connor, me and us, one friend and another."""
-    if {new.subject, old.subject} & SEVERAL and not said.changing:
+    if {new.subject, old.subject} & SEVERAL and not statement.changing:
         return True
     if new.subject in _SPEAKERS or old.subject in _SPEAKERS:
         return {new.subject, old.subject} == {"i", "we"}
@@ -359,26 +359,26 @@ ATTRIBUTE_RULES: tuple[Rule[ClaimPair], ...] = (
 )
 
 
-def _of_attribute(new: Claim, old: Claim, said: Statement) -> Finding:
+def _of_attribute(new: Claim, old: Claim, statement: Statement) -> Finding:
     """Return what two claims of one attribute decide."""
-    pair = ClaimPair(new, old, said)
+    pair = ClaimPair(new, old, statement)
     return deciding(ATTRIBUTE_RULES, pair).decide(pair)
 
 
-def _of_descriptions(new: Claim, old: Claim, said: Statement) -> Finding:
+def _of_descriptions(new: Claim, old: Claim, statement: Statement) -> Finding:
     """Compare "a small flat" with "Berlin", or with "a house"."""
-    if old.named and _TO_TOWN.search(said.text):
+    if old.named and _TO_TOWN.search(statement.text):
         return Finding(Relation.DOUBTFUL, "maybe_town", "a town may be named, without a capital letter")
-    if new.named != old.named and not (said.changing and new.named):
+    if new.named != old.named and not (statement.changing and new.named):
         return APART  # a name and a description may be of one
     return Finding(Relation.DOUBTFUL, "maybe_one", f"{new.attribute!r} is described, and may be the same")
 
 
-def _preferred(new: Claim, old: Claim, said: Statement) -> Finding:
+def _preferred(new: Claim, old: Claim, statement: Statement) -> Finding:
     if new.value == old.left and new.left in {frozenset(), old.value}:
         return Finding(Relation.CHANGED, "replaced", "the preference was turned round")
     left = new.left and new.left <= old.value
-    if left and said.changing:
+    if left and statement.changing:
         return Finding(Relation.CHANGED, "changed", "the preference is said to have changed")
     shared = new.value & old.value
     if (left and not old.left) or (new.head == old.head and shared and new.value != old.value):

@@ -55,14 +55,14 @@ def compare(
         return APART
     if not same_speaker and (speaks_of_itself(new) or speaks_of_itself(old)):
         return APART
-    said, ours = new.statement, new.words
-    if attributes is not None and similarity < NEAR and not _meet(said, ours, old.stems, attributes):
+    statement, ours = new.statement, new.words
+    if attributes is not None and similarity < NEAR and not _meet(statement, ours, old.stems, attributes):
         return APART
-    return _decided(said, old.statement, ours, old.words, similarity, duplicate, same_subject=same_subject)
+    return _decided(statement, old.statement, ours, old.words, similarity, duplicate, same_subject=same_subject)
 
 
 def _decided(
-    said: Statement,
+    statement: Statement,
     known: Statement,
     ours: Words,
     theirs: Words,
@@ -72,23 +72,25 @@ def _decided(
     same_subject: bool,
 ) -> Finding:
     """Return what the claims of two statements decide, else their words, else the words of another language."""
-    if said.hedged or known.hedged:
-        found = repeated(ours, theirs, similarity, duplicate) if said.hedged == known.hedged else APART
+    if statement.hedged or known.hedged:
+        repetition = repeated(ours, theirs, similarity, duplicate) if statement.hedged == known.hedged else APART
         if known.hedged:
-            return found
+            return repetition
     else:
-        finding = by_claims(said, known, same_subject=same_subject)
+        finding = by_claims(statement, known, same_subject=same_subject)
         if finding is SAID:
             return _said_again(ours, theirs, similarity, duplicate)
-        if finding is None and (_are_of_two(said.text, known.text) or (theirs.negations and _OVER.search(said.text))):
+        if finding is None and (
+            _are_of_two(statement.text, known.text) or (theirs.negations and _OVER.search(statement.text))
+        ):
             return APART
         if finding is None:
-            found = by_words(said, known, ours, theirs, similarity, duplicate)
-            if found.relation is Relation.APART and not said.adding:
-                found = by_technical_values(said.text, known.text)
+            repetition = by_words(statement, known, ours, theirs, similarity, duplicate)
+            if repetition.relation is Relation.APART and not statement.adding:
+                repetition = by_technical_values(statement.text, known.text)
         else:
-            found = repeated(ours, theirs, similarity, duplicate) if finding is AGREED else finding
-    return by_other_language(said, known) if found.relation is Relation.APART else found
+            repetition = repeated(ours, theirs, similarity, duplicate) if finding is AGREED else finding
+    return by_other_language(statement, known) if repetition.relation is Relation.APART else repetition
 
 
 def _said_again(ours: Words, theirs: Words, similarity: float, duplicate: tuple[float, float]) -> Finding:
@@ -104,12 +106,14 @@ _UNSAID_I = compiled("{unsaid_i}")
 _FIRST_PERSON = re.compile(r"\b(?:i|i'm|me|my|mine|myself|we|our|ours)\b", re.IGNORECASE)
 
 
-def speaks_of_itself(said: Reading) -> bool:
+def speaks_of_itself(reading: Reading) -> bool:
     """Return whether what a text says depends on who says it."""
-    foreign = said.statement.foreign
-    if (foreign is not None and foreign.is_of_speaker) or _UNSAID_I.match(said.text):
+    foreign = reading.statement.foreign
+    if (foreign is not None and foreign.is_of_speaker) or _UNSAID_I.match(reading.text):
         return True
-    return bool(_FIRST_PERSON.search(said.text)) or any(claim.subject in {"i", "we"} for claim in said.statement.claims)
+    return bool(_FIRST_PERSON.search(reading.text)) or any(
+        claim.subject in {"i", "we"} for claim in reading.statement.claims
+    )
 
 
 def _are_of_two(new: str, old: str) -> bool:
@@ -136,11 +140,11 @@ def may_stand_before(new: str, old: str) -> bool:
     return sorted(new.split()) != sorted(old.split())  # the same words turned round: another statement
 
 
-def _meet(said: Statement, new: Words, old: Sequence[str], attributes: Collection[str]) -> bool:
+def _meet(statement: Statement, new: Words, old: Sequence[str], attributes: Collection[str]) -> bool:
     """Whether a statement may decide anything of one that speaks of those attributes in words of those stems."""
-    if any(claim.attribute in attributes or claim.attribute in ENDING or claim.left for claim in said.claims):
+    if any(claim.attribute in attributes or claim.attribute in ENDING or claim.left for claim in statement.claims):
         return True
-    if said.foreign is not None and said.foreign.turns:
+    if statement.foreign is not None and statement.foreign.turns:
         return True
     shared = new.stems.intersection(old)
     if (shared or new.names) and new.numbers:

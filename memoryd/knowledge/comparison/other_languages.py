@@ -33,12 +33,12 @@ _OF_PLACES: tuple[tuple[str, Callable[[Clause, Clause], bool]], ...] = (
 """The same of an older one that it need share no word with: where someone lives, or works."""
 
 
-def by_other_language(said: Statement, known: Statement) -> Finding:
+def by_other_language(statement: Statement, known: Statement) -> Finding:
     """Return a doubt where a newer statement tells of an end or a turn of what an older one says."""
-    if said.foreign is None or known.foreign is None:
+    if statement.foreign is None or known.foreign is None:
         return APART
     old = known.foreign.whole
-    for new in said.foreign.turns:
+    for new in statement.foreign.turns:
         if not _of_one(new, old):
             continue
         if _any(_OF_PLACES, new, old) or (_any(_RULES, new, old) and _share(new, old)):
@@ -62,6 +62,6 @@ def _share(new: Clause, old: Clause) -> bool:
     mine, other = new.stems - new.who - old.who, old.stems - new.who - old.who
     if not mine.isdisjoint(other):
         return True
-    ours, theirs = ([one for one in stems if len(one) >= LEAST_OF_PART] for stems in (mine, other))
+    ours, theirs = ([stem for stem in stems if len(stem) >= LEAST_OF_PART] for stems in (mine, other))
     our_text, their_text = " ".join(ours), " ".join(theirs)  # looked through once a word: pairs would be the square
-    return any(one in their_text for one in ours) or any(other in our_text for other in theirs)
+    return any(our in their_text for our in ours) or any(other in our_text for other in theirs)

@@ -89,8 +89,8 @@ LEAST_WORDS = 5
 class WordPair:
     """Two statements as wholes."""
 
-    def __init__(self, said: Statement, known: Statement, new: Words, old: Words, similarity: float) -> None:
-        self.said, self.known, self.new, self.old, self.similarity = said, known, new, old, similarity
+    def __init__(self, statement: Statement, known: Statement, new: Words, old: Words, similarity: float) -> None:
+        self.said, self.known, self.new, self.old, self.similarity = statement, known, new, old, similarity
         self.leads = new.leading | old.leading
 
     @property
@@ -224,13 +224,13 @@ SPEAKER_RULES: tuple[Rule[WordPair], ...] = (
 
 
 def by_words(
-    said: Statement, known: Statement, new: Words, old: Words, similarity: float, duplicate: tuple[float, float]
+    statement: Statement, known: Statement, new: Words, old: Words, similarity: float, duplicate: tuple[float, float]
 ) -> Finding:
     """Return what two statements decide that share no attribute which is read."""
     again = repeated(new, old, similarity, duplicate)
     if again.relation is Relation.SAME:
         return again
-    pair = WordPair(said, known, new, old, similarity)
+    pair = WordPair(statement, known, new, old, similarity)
     return deciding(NAMED_RULES if pair.leads else SPEAKER_RULES, pair).decide(pair)
 
 

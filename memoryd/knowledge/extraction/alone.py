@@ -59,10 +59,10 @@ def alone(sentence: str, own: str = "", asked: str = "") -> list[Alone]:
     `own` is what the same person said before it, `asked` what someone else said before that. The one person that their
     last sentences name stands for "she" or "he"; of what another said only a name: their sister is not one's own.
     """
-    said = _bare(sentence)
-    if len(said) > MOST_CHARACTERS:
+    text = _bare(sentence)
+    if len(text) > MOST_CHARACTERS:
         return []
-    ways, reason = [said], _BECAUSE.match(said)
+    ways, reason = [text], _BECAUSE.match(text)
     if reason is not None and not _DENIED.search(reason["kept"]):  # "…, because they paid more" does without its reason
         ways.append(reason["kept"])
     return [_begun(_named(way, own, asked)) for way in ways if len(way.split()) >= LEAST_WORDS]
@@ -71,86 +71,86 @@ def alone(sentence: str, own: str = "", asked: str = "") -> list[Alone]:
 def answer_alone(asked: str, answer: str) -> str | None:
     """Return a question with its short answer: "Any allergies? penicillin"; None where it does not stand alone."""
     question = re.split(r"(?<=[.!?\n])\s+", asked.strip())[-1]
-    said = _without_end(_LAUGHS.sub("", answer.strip()))
-    if not question.endswith("?") or not said or len(question) + len(said) >= MOST_CHARACTERS:
+    text = _without_end(_LAUGHS.sub("", answer.strip()))
+    if not question.endswith("?") or not text or len(question) + len(text) >= MOST_CHARACTERS:
         return None
-    return None if _SHE.search(question) or _POINTS.search(f"{question} {said}") else f"{question} {said}"
+    return None if _SHE.search(question) or _POINTS.search(f"{question} {text}") else f"{question} {text}"
 
 
 def _bare(sentence: str) -> str:
     """Return a sentence without what only opens or ends it."""
-    said = sentence.strip()
-    opened = _OPENS.match(said)
-    return _without_end(_LAUGHS.sub("", said[opened.end() :] if opened else said))
+    text = sentence.strip()
+    opened = _OPENS.match(text)
+    return _without_end(_LAUGHS.sub("", text[opened.end() :] if opened else text))
 
 
-def _without_end(said: str) -> str:
+def _without_end(text: str) -> str:
     """Return a sentence without what only ends it; in steps, as patterns for it take a time without end."""
-    while said:
-        lower = said.lower()
+    while text:
+        lower = text.lower()
         tail = next((one for one in _TAILS if lower.endswith(one)), "")
         if tail:
-            said = said[: -len(tail)]
-        elif _SIGNS.search(said, len(said) - 1):
-            said = said[:-1]
+            text = text[: -len(tail)]
+        elif _SIGNS.search(text, len(text) - 1):
+            text = text[:-1]
         else:
             break
-    return said
+    return text
 
 
-def _begun(one: Alone) -> Alone:
-    return one._replace(content=one.content[:1].upper() + one.content[1:])
+def _begun(sentence: Alone) -> Alone:
+    return sentence._replace(content=sentence.content[:1].upper() + sentence.content[1:])
 
 
-def _named(said: str, own: str, asked: str) -> Alone:
+def _named(text: str, own: str, asked: str) -> Alone:
     """Return a sentence with a name for the first "she" that it does not name, where one person may be meant."""
-    found = _SHE.search(said)
-    if found is None or _SOMEBODY.search(said[: found.start()]) or _people(said[: found.start()]):
-        return Alone(said)
-    name, needs_asked = _one_person(own, found[0], asked)
-    if name is None or (found["whose"] and found.start()):  # "I pay her 50 euros": to her, or hers?
-        return Alone(said)
-    whose = "'s" if found["whose"] else ""
-    return Alone(f"{said[: found.start()]}{name}{whose}{said[found.end() :]}", needs_asked)
+    match = _SHE.search(text)
+    if match is None or _SOMEBODY.search(text[: match.start()]) or _people(text[: match.start()]):
+        return Alone(text)
+    name, needs_asked = _one_person(own, match[0], asked)
+    if name is None or (match["whose"] and match.start()):  # "I pay her 50 euros": to her, or hers?
+        return Alone(text)
+    whose = "'s" if match["whose"] else ""
+    return Alone(f"{text[: match.start()]}{name}{whose}{text[match.end() :]}", needs_asked)
 
 
 def _one_person(own: str, pronoun: str, asked: str) -> tuple[str | None, bool]:
     """Return the one person who was named last, and whether someone else named them; None if none was, or several."""
-    said, is_asked = _last(own), False
-    people = _people(said)
+    text, is_asked = _last(own), False
+    people = _people(text)
     if not people:
-        said, is_asked = _last(asked), True
-        people = [name for name in _people(said) if " " not in name and is_given_name(name)]
-    if len({name.lower() for name in people}) != 1 or _is_of_nobody(people[0], said):
+        text, is_asked = _last(asked), True
+        people = [name for name in _people(text) if " " not in name and is_given_name(name)]
+    if len({name.lower() for name in people}) != 1 or _is_of_nobody(people[0], text):
         return None, False
     name = people[0]
     other = _MALE if pronoun.lower() in {"she", "her", "hers"} else _FEMALE
     return (None, False) if other.search(name) else (name, is_asked)
 
 
-def _last(said: str) -> str:
+def _last(text: str) -> str:
     """Return the last two sentences of what was said."""
-    return " ".join(re.split(r"(?<=[.!?\n])\s+", said.strip())[-2:])
+    return " ".join(re.split(r"(?<=[.!?\n])\s+", text.strip())[-2:])
 
 
-def _people(said: str) -> list[str]:
+def _people(text: str) -> list[str]:
     """Return who is named by a text: relations with their "my", and given names that are nothing else."""
     return [
-        found[0]
-        for found in _PERSON.finditer(said)
-        if re.fullmatch(_RELATION, found[0], re.IGNORECASE) or _is_name(found, said)
+        match[0]
+        for match in _PERSON.finditer(text)
+        if re.fullmatch(_RELATION, match[0], re.IGNORECASE) or _is_name(match, text)
     ]
 
 
-def _is_name(found: re.Match[str], said: str) -> bool:
+def _is_name(match: re.Match[str], text: str) -> bool:
     """Whether a word is a given name; at the beginning of a sentence one that does something: not "Add a line"."""
-    word = found[0]
+    word = match[0]
     if is_doubtful_name(word) or word.lower() in NO_NAMES or not is_given_name(word):
         return False
-    return bool(_WITHIN.search(said[: found.start()]) or _DOES.match(said[found.end() :]))
+    return bool(_WITHIN.search(text[: match.start()]) or _DOES.match(text[match.end() :]))
 
 
-def _is_of_nobody(name: str, said: str) -> bool:
+def _is_of_nobody(name: str, text: str) -> bool:
     """Whether a name is a part of a place's ("Hoek van Holland"), or signs a text ("Kind regards, Branka")."""
-    before, _, after = said.rpartition(name)
+    before, _, after = text.rpartition(name)
     return bool(_OF_PLACE.search(before) or (_SIGNED.search(before) and _ENDS.match(after)))

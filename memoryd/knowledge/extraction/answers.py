@@ -33,9 +33,9 @@ def _forms() -> Iterator[tuple[str, re.Pattern[str]]]:
 
 
 _FORMS = tuple(_forms())
-_QUESTIONS = tuple((form, said) for said, form in _FORMS if " | " not in said)
+_QUESTIONS = tuple((form, text) for text, form in _FORMS if " | " not in text)
 _CLOSED: tuple[tuple[re.Pattern[str], str, str], ...] = tuple(
-    (form, said.partition(" | ")[0], said.partition(" | ")[2]) for said, form in _FORMS if " | " in said
+    (form, text.partition(" | ")[0], text.partition(" | ")[2]) for text, form in _FORMS if " | " in text
 )
 _REFUSED = compiled("{refused}")
 _OF_HEALTH = re.compile(r"\b(?:allerg|intoleran)\w*", re.IGNORECASE)
@@ -68,11 +68,11 @@ def answered(before: str, text: str) -> str | None:
     short = _IT_IS.sub("", answer)
     if _SENTENCE.match(short) or is_filler(short):
         return None
-    for pattern, said in _QUESTIONS:
+    for pattern, line in _QUESTIONS:
         match = pattern.search(tail)
         if match:
             of = (match.groupdict().get("of") or "").strip()
-            return _said(said, of, short)
+            return _said(line, of, short)
     return None
 
 
@@ -87,10 +87,10 @@ def _closed(answer: str, yes: str, no: str) -> str | None:
     if agreed is None:
         return None
     more = agreed["more"].strip()
-    said = re.sub(r"\bany (?=kids|children|pets|siblings)", "", yes)
-    if more and re.match(r"(?:two|three|four|five|six|one|\d+|a|an) \w+", more, re.IGNORECASE) and " have " in said:
+    text = re.sub(r"\bany (?=kids|children|pets|siblings)", "", yes)
+    if more and re.match(r"(?:two|three|four|five|six|one|\d+|a|an) \w+", more, re.IGNORECASE) and " have " in text:
         return f"I have {more}"
-    return f"{said}, {more}" if more and not _SENTENCE.match(more) else said
+    return f"{text}, {more}" if more and not _SENTENCE.match(more) else text
 
 
 def _said(form: str, of: str, answer: str) -> str | None:

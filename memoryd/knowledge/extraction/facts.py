@@ -112,32 +112,32 @@ def facts_in(text: str, *, today: date, before: str = "") -> list[Fact]:
     """Return what a message says that may be learnt; `before` is what was said just before it, by someone else."""
     if is_filler(text):
         return _of_answer(before, text, today) if before else []  # "yes" to a question says something
-    found: list[Fact] = []
+    facts: list[Fact] = []
     awaited = False
     last: list[Fact] = []
     said: list[str] = []
     for sentence in own_sentences(text):
         if awaited or is_bare(sentence):
             if awaited:
-                found += _of_order(Order(_capital(sentence.rstrip(" .!"))), today)
+                facts += _of_order(Order(_capital(sentence.rstrip(" .!"))), today)
             awaited = not awaited
             continue
         if is_of_before(sentence):
-            found = [
+            facts = [
                 fact
                 for one in said[-MOST_BEFORE:]
                 if not is_question(one)
                 for fact in _of_order(Order(_capital(one.rstrip(" .!"))), today)
-            ] or found
+            ] or facts
             continue
         if takes_back(sentence):
-            found = [fact for fact in found if fact not in last]
+            facts = [fact for fact in facts if fact not in last]
         said.append(sentence)
         last = _of_sentence(sentence, today)
-        found += last
-    if not found and before:
-        found = _of_answer(before, text, today)
-    unique = {fact.content.casefold(): fact for fact in reversed(found)}
+        facts += last
+    if not facts and before:
+        facts = _of_answer(before, text, today)
+    unique = {fact.content.casefold(): fact for fact in reversed(facts)}
     return list(reversed(unique.values()))[:MOST_A_MESSAGE]
 
 
@@ -150,11 +150,11 @@ def _of_sentence(sentence: str, today: date) -> list[Fact]:
     order = ordered(sentence)
     if order is not None:
         return _of_order(order, today)
-    said = before_question(sentence)
-    if not said or is_question(said) or is_ironic(said):
+    text = before_question(sentence)
+    if not text or is_question(text) or is_ironic(text):
         return []
     facts: list[Fact] = []
-    for clause in clauses_of(said):
+    for clause in clauses_of(text):
         facts += _of_clause(clause, today)
     return facts
 
@@ -171,33 +171,33 @@ def _of_order(order: Order, today: date) -> list[Fact]:
 
 
 def _of_clause(clause: str, today: date, *, is_ordered: bool = False) -> list[Fact]:
-    said = without_lead(clause).strip().rstrip(".!…,;:").strip()
-    said = _TAIL.sub("", said)
-    written = written_out(said)
-    if not said or len(said) > MOST_CHARACTERS or sum(map(str.isalpha, said)) < LEAST_LETTERS:
+    text = without_lead(clause).strip().rstrip(".!…,;:").strip()
+    text = _TAIL.sub("", text)
+    written = written_out(text)
+    if not text or len(text) > MOST_CHARACTERS or sum(map(str.isalpha, text)) < LEAST_LETTERS:
         return []
     found = _row_of(written, today)
     if found is _VETO or (found is None and not _OF_SPEAKER.match(written)):
         return []
-    if names_secret(written) or (not is_ordered and (is_doubtful(written) or is_question(said))):
+    if names_secret(written) or (not is_ordered and (is_doubtful(written) or is_question(text))):
         return []
     found = found or _claim_of(written)
     if found is None:
         return []
     category, kind, confidence = found
     if category == "date":
-        return _of_day(said, written, kind, confidence, today)
+        return _of_day(text, written, kind, confidence, today)
     if not is_ordered and is_of_now(written) and not _EVENT.search(written):
         return []
-    return [Fact(_capital(said), category, kind, confidence, lasts=lasting(said, today))]
+    return [Fact(_capital(text), category, kind, confidence, lasts=lasting(text, today))]
 
 
-def _of_day(said: str, written: str, kind: Kind, confidence: float, today: date) -> list[Fact]:
+def _of_day(text: str, written: str, kind: Kind, confidence: float, today: date) -> list[Fact]:
     """Return what is said of a day: an event, unless it comes every year; none if it is over."""
     if is_yearly(written):
-        return [Fact(_capital(said), "date", Kind.FACT, confidence)]
+        return [Fact(_capital(text), "date", Kind.FACT, confidence)]
     due = due_day(written, today)
-    return [] if due is None else [Fact(_capital(said), "date", kind, confidence, day=due[0], is_certain_day=due[1])]
+    return [] if due is None else [Fact(_capital(text), "date", kind, confidence, day=due[0], is_certain_day=due[1])]
 
 
 _EVENT = compiled(r"\b{reading_event}\b")

@@ -77,16 +77,16 @@ def ends_play(text: str) -> bool:
 
 def not_stated(text: str) -> str:
     """Return in a word why what a message says is no statement of who says it; "" where it may be one."""
-    said = text[:MOST_OF_MESSAGE].strip()
-    if not said or ends_play(said):
+    line = text[:MOST_OF_MESSAGE].strip()
+    if not line or ends_play(line):
         return ""
-    if _PLAYED.search(said):
+    if _PLAYED.search(line):
         return PLAYED
-    if _TASK.match(said):
+    if _TASK.match(line):
         return TASK
-    if _QUOTATION.fullmatch(said):
+    if _QUOTATION.fullmatch(line):
         return QUOTED
-    return SUPPOSED if any(_SUPPOSED.search(sentence) for sentence in sentences_of(said)) else ""
+    return SUPPOSED if any(_SUPPOSED.search(sentence) for sentence in sentences_of(line)) else ""
 
 
 MOST_CHARACTERS = 3000  # of a message that are read; what is longer was pasted

@@ -27,7 +27,7 @@ def stated_sentences(text: str) -> list[str]:
     Left out is what the rules never learn from either: code, quotes, pasted text, tasks, role play, questions, wishes,
     guesses, jokes, what others are said to say, what is so for now only, and what holds a password.
     """
-    return [said for sentence in own_sentences(text) if (said := _stated(sentence))]
+    return [line for sentence in own_sentences(text) if (line := _stated(sentence))]
 
 
 def _stated(sentence: str) -> str:
@@ -35,11 +35,11 @@ def _stated(sentence: str) -> str:
         return ""
     if ordered(sentence) is not None:
         return sentence
-    said = before_question(sentence).strip()
-    if not said or is_filler(said) or is_question(said):
+    text = before_question(sentence).strip()
+    if not text or is_filler(text) or is_question(text):
         return ""
-    written = written_out(said)
-    return "" if is_doubtful(written) or is_of_now(written) else said
+    written = written_out(text)
+    return "" if is_doubtful(written) or is_of_now(written) else text
 
 
 MOST_BEFORE = 400  # characters of what was said before a sentence
@@ -68,15 +68,15 @@ def sentences_after(text: str, asked: str = "") -> list[Sentence]:
     `asked` is what someone else said just before. Left out are fillers, questions, what names a secret, what is taken
     back in the next sentence, and a message that only supposes.
     """
-    own, found = "", list[Sentence]()
+    own, sentences = "", list[Sentence]()
     last: Sentence | None = None
     for sentence in [] if not_stated(text) else own_sentences(text):
         if takes_back(sentence) and last is not None:
-            found.remove(last)
+            sentences.remove(last)
         last = None
         stated = before_question(sentence).strip()
         if stated and not is_filler(stated) and not names_secret(stated) and not _TO_OBEY.search(stated):
             last = Sentence(stated, own, asked[-MOST_BEFORE:])
-            found.append(last)
+            sentences.append(last)
         own = f"{own} {sentence}"[-MOST_BEFORE:].strip()
-    return found
+    return sentences

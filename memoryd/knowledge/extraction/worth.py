@@ -17,7 +17,7 @@ from memoryd.knowledge.grammar.words import plain
 from memoryd.knowledge.profile import Topic, standing_of
 from memoryd.model.memory import Kind
 
-__all__ = ["Said", "bare_words", "facts_of", "is_answer", "says_most_of"]
+__all__ = ["RatedSentence", "bare_words", "facts_of", "is_answer", "says_most_of"]
 
 CONFIDENCE = 0.75  # in what a reader finds: less than in what a rule reads
 MOST_DAYS = 366  # for which is so what is so for a while
@@ -40,7 +40,7 @@ _OF_SOMEBODY = re.compile(r"\b(?:i|i['’]?m|i['’]ve|my|me|we|our|never|always
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class RatedSentence:
     """A sentence that is worth keeping, as what (a label of the keeping reader), and how sure that is, 0–1."""
 
     sentence: Sentence
@@ -48,10 +48,10 @@ class Said:
     sureness: float
 
 
-def facts_of(said: Said, today: date) -> list[Fact]:
+def facts_of(rated: RatedSentence, today: date) -> list[Fact]:
     """Return what a sentence may say by itself, in its own words, the fullest first."""
-    ways = _answer(said) if is_answer(said.sentence) else _statement(said.sentence)
-    return [_fact(way, said.label, today) for way in ways if _may_be_kept(way.content, said.label)]
+    ways = _answer(rated) if is_answer(rated.sentence) else _statement(rated.sentence)
+    return [_fact(way, rated.label, today) for way in ways if _may_be_kept(way.content, rated.label)]
 
 
 def is_answer(sentence: Sentence) -> bool:
@@ -74,16 +74,16 @@ def _fact(way: Alone, label: str, today: date) -> Fact:
     return Fact(way.content, category, kind, CONFIDENCE, lasts, day, is_certain_day, way.needs_asked)
 
 
-def _answer(said: Said) -> list[Alone]:
+def _answer(rated: RatedSentence) -> list[Alone]:
     """Return a short answer with its question."""
-    content = answer_alone(said.sentence.asked, said.sentence.text) if said.sureness >= SURE_OF_ANSWER else None
+    content = answer_alone(rated.sentence.asked, rated.sentence.text) if rated.sureness >= SURE_OF_ANSWER else None
     return [] if content is None else [Alone(content, needs_asked=True)]
 
 
 def _statement(sentence: Sentence) -> list[Alone]:
     order = ordered(sentence.text)
-    told = sentence.text if order is None else order.content
-    return [] if told.endswith(("?", "\uff1f")) else alone(told, sentence.own, sentence.asked)
+    text = sentence.text if order is None else order.content
+    return [] if text.endswith(("?", "\uff1f")) else alone(text, sentence.own, sentence.asked)
 
 
 def _lasting(content: str, today: date) -> timedelta:

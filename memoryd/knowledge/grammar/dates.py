@@ -232,10 +232,10 @@ _SLACK = {"day": 0, "night": 0, "week": 3, "weekend": 3, "fortnight": 4, "month"
 _VAGUE_SLACK = {"day": 2, "night": 2, "week": 7, "weekend": 7, "fortnight": 14, "month": 31, "year": 365}
 
 
-def _number(said: str) -> int:
-    if said.isdigit():
-        return int(said)
-    return number_of(said)
+def _number(text: str) -> int:
+    if text.isdigit():
+        return int(text)
+    return number_of(text)
 
 
 def _of_ago(match: re.Match[str], today: date, _: Sequence[int]) -> Iterator[Days]:
@@ -355,18 +355,18 @@ def days_named(text: str, today: date, years: Sequence[int] = (), *, habits: boo
     """
     lowered = text[:MOST_CHARACTERS].lower()
     near = years or (today.year - 1, today.year, today.year + 1)
-    found: list[Days] = []
+    ranges: list[Days] = []
     for form in _worth_reading(lowered):
         if habits and form in _HABITUAL:
             continue
         matches = list(islice(form.pattern.finditer(lowered), MOST_MATCHES))
-        found += [one for match in matches for one in _of_match(form, match, lowered, today, years)]
+        ranges += [days for match in matches for days in _of_match(form, match, lowered, today, years)]
         if matches:  # of "31 June", which there is not, the month is not read, either
             lowered = form.pattern.sub(lambda match: " " * len(match[0]), lowered)  # read once, by the longest form
-    if not found and (" 19" in lowered or " 20" in lowered):
-        found = [days for match in _YEARS.pattern.finditer(lowered) for days in _read(_YEARS, match, today, near)]
+    if not ranges and (" 19" in lowered or " 20" in lowered):
+        ranges = [days for match in _YEARS.pattern.finditer(lowered) for days in _read(_YEARS, match, today, near)]
     now = today.toordinal()
-    return [days for days in dict.fromkeys(found) if abs(days.first - now) < FAR_DAYS][:MOST_DAYS]
+    return [days for days in dict.fromkeys(ranges) if abs(days.first - now) < FAR_DAYS][:MOST_DAYS]
 
 
 def _worth_reading(lowered: str) -> list[_Form]:

@@ -57,11 +57,11 @@ def stands_in(name: str, text: str) -> bool:
 
     A part of a longer name or word is none: not "max" in Math.max, nor "Li" in Li-ion or "Anna" in Anna-Lena.
     """
-    wanted, told = straight(name), straight(text)
+    wanted, line = straight(name), straight(text)
     begin = r"(?<!\w)(?<!\w-)" if _has_case(wanted[0]) else ""
     end = r"(?!\w)(?!-\w)" if _has_case(wanted[-1]) else ""
     pattern = f"{begin}{re.escape(wanted)}{end}"
-    return bool(re.search(pattern, told)) and not _is_member(name, text, pattern)
+    return bool(re.search(pattern, line)) and not _is_member(name, text, pattern)
 
 
 def _is_member(name: str, text: str, pattern: str) -> bool:
@@ -69,8 +69,10 @@ def _is_member(name: str, text: str, pattern: str) -> bool:
     if not name[:1].isupper() or "." not in text:
         return False
     plain = " ".join(unicodedata.normalize("NFKC", text).translate(APOSTROPHES).split())
-    found = list(re.finditer(pattern, plain, re.IGNORECASE))
-    return bool(found) and all(one.group()[0].islower() and _MEMBER.search(plain, 0, one.start()) for one in found)
+    matches = list(re.finditer(pattern, plain, re.IGNORECASE))
+    return bool(matches) and all(
+        match.group()[0].islower() and _MEMBER.search(plain, 0, match.start()) for match in matches
+    )
 
 
 _MEMBER = re.compile(r"\w\.$")

@@ -38,7 +38,11 @@ def _cities_of() -> Mapping[frozenset[str], set[frozenset[str]]]:
 
 def _countries() -> set[str]:
     """Return the names of countries that are one word, in lower case: of ISO 3166 and in common use."""
-    names = {name for one in pycountry.countries for name in (one.name, getattr(one, "common_name", one.name))}
+    names = {
+        name
+        for country in pycountry.countries
+        for name in (country.name, getattr(country, "common_name", country.name))
+    }
     short = {re.split(r"[,(]", name)[0].strip() for name in names}
     return {name.casefold() for name in short if " " not in name}
 

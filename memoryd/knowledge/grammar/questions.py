@@ -95,14 +95,14 @@ def signs_of(text: str) -> Signs:
     """Return what stands in a text: a time, a number, a name within a sentence."""
     text = text[:MOST_CHARACTERS]
     lowered = text.lower()
-    found = Signs(0)
+    signs = Signs(0)
     if _TIME_SIGN.search(lowered):
-        found |= Signs.TIME
+        signs |= Signs.TIME
     if _NUMBER_SIGN.search(lowered):
-        found |= Signs.NUMBER
+        signs |= Signs.NUMBER
     if _NAME_SIGN.search(text):
-        found |= Signs.NAME
-    return found
+        signs |= Signs.NAME
+    return signs
 
 
 MOST_OF_CLASS = 400  # characters at the beginning of a question, in which a class is looked for

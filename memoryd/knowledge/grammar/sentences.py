@@ -28,8 +28,8 @@ def is_filler(text: str) -> bool:
     """Whether a text says nothing that could be remembered or asked: "ok, thanks!", "👍", "haha". "I'm vegan" does."""
     if len(text) > MOST_CHARACTERS:
         return False
-    said = unicodedata.normalize("NFKC", text).casefold().replace("’", "'")
-    words = _WORD.findall(said)
+    line = unicodedata.normalize("NFKC", text).casefold().replace("’", "'")
+    words = _WORD.findall(line)
     if len(words) > MOST_WORDS:
         return False
     rest = _SAID.sub(" ", " ".join(words)).split()
@@ -122,7 +122,7 @@ def _together(sentences: list[str]) -> list[str]:
     """Return at most MOST_ASKED parts, in order: the last questions alone, what lies between them in runs."""
     if len(sentences) <= MOST_ASKED:
         return sentences
-    asking = [n for n, one in enumerate(sentences) if any(mark in one[-3:] for mark in _MARKS)]
+    asking = [n for n, sentence in enumerate(sentences) if any(mark in sentence[-3:] for mark in _MARKS)]
     alone = set(asking[-MOST_ASKED // 2 :])
     runs: list[list[str]] = [[]]
     for n, one in enumerate(sentences):

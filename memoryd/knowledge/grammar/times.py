@@ -43,13 +43,13 @@ _BEFORE = frozenset(["before", "prior to", "vor", "avant", "antes de", "antes de
 
 def opened(text: str, days: Iterable[Days], today: date, years: Sequence[int]) -> list[Days]:
     """Return the days that a question names, those after such a word without an end on the side that it leaves open."""
-    held = list(days)
-    for match in islice(_OPENS.finditer(text), MOST) if held else ():
+    ranges = list(days)
+    for match in islice(_OPENS.finditer(text), MOST) if ranges else ():
         after = text[match.end() : match.end() + _AHEAD]
         begin = re.split(r"[,;?!]| and | or ", after)[0]
         named = set(days_named(f"on {begin}", today, years)) | set(days_named(begin, today, years))
-        held = [_opened(one, match["word"].lower(), today) if one in named else one for one in held]
-    return list(dict.fromkeys(held))
+        ranges = [_opened(span, match["word"].lower(), today) if span in named else span for span in ranges]
+    return list(dict.fromkeys(ranges))
 
 
 def _opened(days: Days, word: str, today: date) -> Days:
@@ -97,9 +97,9 @@ def past_day(written: str, today: date) -> tuple[date, bool] | None:
     return date.fromordinal(last.first), len(past) == 1 and last.first == last.last
 
 
-def lasting(said: str, today: date) -> timedelta | None:
+def lasting(text: str, today: date) -> timedelta | None:
     """Return for how long something is so, where it says so: "I'm in Lisbon for two weeks", "until Friday"."""
-    written = plain(said)
+    written = plain(text)
     if not _STAYS.search(written) or re.search(r"\b(?:have|has|had) been\b", written, re.IGNORECASE):
         return None
     until = re.search(r"\b(?:until|till|through) (?P<when>.+)$", written, re.IGNORECASE)

@@ -95,12 +95,14 @@ def verb_of(form: str) -> Verb | None:
 @cache
 def _by_form() -> Mapping[str, Verb]:
     """Return the verb of each form; ValueError for a form in two senses."""
-    found: dict[str, Verb] = {}
-    for verb in (one for sense in table("verbs") for one in verbs(sense)):
+    by_lemma: dict[str, Verb] = {}
+    for verb in (verb for sense in table("verbs") for verb in verbs(sense)):
         for form in verb.done:
-            if found.setdefault(form, verb) is not verb:
-                raise ValueError(f"lexicon/verbs.toml: {form!r} stands in [{found[form].sense}] and in [{verb.sense}]")
-    return found
+            if by_lemma.setdefault(form, verb) is not verb:
+                raise ValueError(
+                    f"lexicon/verbs.toml: {form!r} stands in [{by_lemma[form].sense}] and in [{verb.sense}]"
+                )
+    return by_lemma
 
 
 def particles_of(sense: str) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:

@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from memoryd.knowledge.secrets.json_masking import mask_json
+from memoryd.knowledge.secrets.labelled import is_labelled, names_credential
 from memoryd.knowledge.secrets.masking import Looks, mask_text
 from memoryd.knowledge.secrets.placeholders import (
     is_placeholder,
@@ -21,7 +22,6 @@ from memoryd.knowledge.secrets.placeholders import (
     is_sample_key,
     is_template,
 )
-from memoryd.knowledge.secrets.told import is_told, names_credential
 
 __all__ = ["Masker", "SecretDetector", "passes_luhn"]
 
@@ -214,14 +214,14 @@ class SecretDetector:
         text = _RUNS.sub(r"\1", text)
         lower = text.lower()  # a quarter of the time of patterns that ignore case (measured)
         if _TOOLS.search(lower):
-            found = (match for pattern in _COMMANDS for match in pattern.finditer(text))
-            if any(_is_given(next(value for value in match.groups() if value)) for match in found):
+            matches = (match for pattern in _COMMANDS for match in pattern.finditer(text))
+            if any(_is_given(next(value for value in match.groups() if value)) for match in matches):
                 return "password"
         if not _WORTH_A_LOOK.search(lower):
             return ""
         if self._has_token(text):
             return "token"
-        if is_told(text):
+        if is_labelled(text):
             return "password"
         if _SOCIAL_SECURITY.search(text):
             return "social security number"

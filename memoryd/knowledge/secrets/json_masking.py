@@ -39,9 +39,9 @@ class _Place:
         if not self.is_object:
             return tuple(name for name in (self.key, self.named if self.named.startswith("-") else "") if name)
         key = self.key.lower()
-        told = self.named if key in _VALUES else ""
+        text = self.named if key in _VALUES else ""
         within = self.within if key in ("value", "val") else ""
-        return tuple(name for name in (self.key, told, within) if name)
+        return tuple(name for name in (self.key, text, within) if name)
 
 
 def mask_json(text: str, find: Looks) -> str:

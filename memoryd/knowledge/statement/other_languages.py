@@ -97,7 +97,7 @@ class Foreign:
         if "?" in self.text:
             return ()
         clauses = map(self._clause, filter(None, map(str.strip, _CLAUSE.split(self.text))))
-        return tuple(one for one in clauses if one.kinds & _TURNS and "not_so" not in one.kinds)
+        return tuple(clause for clause in clauses if clause.kinds & _TURNS and "not_so" not in clause.kinds)
 
     @cached_property
     def is_of_speaker(self) -> bool:

@@ -153,17 +153,19 @@ def statement_of(text: str) -> Statement:
     """Return what a text claims; nothing where no rule reads it."""
     if len(text) > MOST_CHARACTERS:
         return Statement("", ())
-    said = _ASIDE.sub("", plain(text))
-    plainly = [put_plainly(one) for one in _SENTENCE.split(said)]
+    line = _ASIDE.sub("", plain(text))
+    plainly = [put_plainly(one) for one in _SENTENCE.split(line)]
     written = ". ".join(one for one, _ in plainly)
-    found: list[Claim] = []
+    read_claims: list[Claim] = []
     limited = False
     for clause in _CLAUSE.split(written)[:MOST_CLAUSES]:
         if clause and len(clause) <= MOST_CLAUSE_CHARACTERS:
             claims = _claims(clause.strip(" .!,"))
-            found += [one for one in claims if not (limited and (one.ended or one.left or one.attribute == "home"))]
+            read_claims += [
+                claim for claim in claims if not (limited and (claim.ended or claim.left or claim.attribute == "home"))
+            ]
             limited = not claims and _is_limit(clause)  # "for January, I gave up coffee"
-    return Statement(said, tuple(found), written if written != said else "", all(sure for _, sure in plainly))
+    return Statement(line, tuple(read_claims), written if written != line else "", all(sure for _, sure in plainly))
 
 
 def put_plainly(sentence: str) -> tuple[str, bool]:
@@ -265,10 +267,10 @@ def _turned(text: str) -> tuple[str, bool, bool]:
 
 
 def _of_subject(subject: str, rest: str) -> list[Claim]:
-    said = rest.replace("can not stand", "hate").replace("can not bear", "hate")
-    rest, affirmed, ended = _turned(said)
+    text = rest.replace("can not stand", "hate").replace("can not bear", "hate")
+    rest, affirmed, ended = _turned(text)
     past = bool(_PAST.match(rest)) and not re.match(r"was (?:born|promoted)|were born", rest)
-    if (past and not affirmed) or _is_limited(rest, said, denied=ended or not affirmed):
+    if (past and not affirmed) or _is_limited(rest, text, denied=ended or not affirmed):
         return []  # what was not so once, or is not so at times
     short = _TRAILING.sub("", rest)
     for pattern, attribute, holds in PREDICATES:
@@ -276,17 +278,17 @@ def _of_subject(subject: str, rest: str) -> list[Claim]:
         if match is None:
             continue
         groups = match.groupdict()
-        if (attribute == "home" or groups.get("left")) and _FOR_A_WHILE.search(said):
+        if (attribute == "home" or groups.get("left")) and _FOR_A_WHILE.search(text):
             return []
         return _made(subject, attribute, groups, holds, affirmed=affirmed, ended=ended or past)
     return []
 
 
-def _is_limited(rest: str, said: str, *, denied: bool) -> bool:
+def _is_limited(rest: str, text: str, *, denied: bool) -> bool:
     """Whether what is denied, or has ended, is so for a while or in part alone."""
-    if denied and _NARROW.search(_AGO.sub("", said)):
+    if denied and _NARROW.search(_AGO.sub("", text)):
         return True
-    return bool(_ENDS.match(rest)) and bool(_NARROW_END.search(_AGO.sub("", said)))
+    return bool(_ENDS.match(rest)) and bool(_NARROW_END.search(_AGO.sub("", text)))
 
 
 def _made(

@@ -117,63 +117,71 @@ _Said = tuple[str, Cardinality | None, str]
 """The attribute, how many values it holds (None: the clause says nothing of it), and the aspect."""
 
 
-def _favorite(one: _Clause) -> _Said:
-    kept = stem([word for word in one.words if word not in _FAVORITE])
-    return f"favorite {' '.join(kept)}", Cardinality.MAYBE_ONE if is_plural(one.thing) else Cardinality.ONE, ""
+def _favorite(clause: _Clause) -> _Said:
+    kept = stem([word for word in clause.words if word not in _FAVORITE])
+    return f"favorite {' '.join(kept)}", Cardinality.MAYBE_ONE if is_plural(clause.thing) else Cardinality.ONE, ""
 
 
-def _when(one: _Clause) -> _Said:
-    several = Cardinality.MAYBE_ONE if one.moved else Cardinality.MANY  # another time is another meeting
-    return f"when {one.attribute}", several if one.is_event else Cardinality.ONE, "when"
+def _when(clause: _Clause) -> _Said:
+    several = Cardinality.MAYBE_ONE if clause.moved else Cardinality.MANY  # another time is another meeting
+    return f"when {clause.attribute}", several if clause.is_event else Cardinality.ONE, "when"
 
 
-def _name(one: _Clause) -> _Said:
-    own = one.attribute == "name" or one.words[0] in _OWN_NAMES or one.is_event
-    return one.attribute, Cardinality.ONE if own else Cardinality.MAYBE_ONE, ""  # one may have several cats
+def _name(clause: _Clause) -> _Said:
+    own = clause.attribute == "name" or clause.words[0] in _OWN_NAMES or clause.is_event
+    return clause.attribute, Cardinality.ONE if own else Cardinality.MAYBE_ONE, ""  # one may have several cats
 
 
-def _relation(one: _Clause) -> _Said:
-    relation = RELATIONS[one.thing]
+def _relation(clause: _Clause) -> _Said:
+    relation = RELATIONS[clause.thing]
     holds = Cardinality.MAYBE_ONE if relation in MOSTLY_ONE else Cardinality.MANY
     holds = Cardinality.ONE if relation in ONE_AT_A_TIME else holds
-    said = one.named and not one.prep and (is_first_name(one.first) or not _NO_PERSON.match(one.value))
-    return relation, holds if said else None, "titled" if _TITLED.match(one.value) else "which"
+    said = clause.named and not clause.prep and (is_first_name(clause.first) or not _NO_PERSON.match(clause.value))
+    return relation, holds if said else None, "titled" if _TITLED.match(clause.value) else "which"
 
 
-def _bare(one: _Clause) -> _Said:
-    aspect = one.prep or ("word" if one.is_valued else one.aspect)
-    holds = _of_bare(one.thing, one.value, single=one.single, moved=one.moved, prep=one.prep)
-    return one.attribute, holds, aspect
+def _bare(clause: _Clause) -> _Said:
+    aspect = clause.prep or ("word" if clause.is_valued else clause.aspect)
+    holds = _of_bare(clause.thing, clause.value, single=clause.single, moved=clause.moved, prep=clause.prep)
+    return clause.attribute, holds, aspect
 
 
 _FAVORITE = frozenset({"favorite", "favourite"})
 _OWN_NAMES = frozenset({"last", "first", "sur", "full", "family"})
 _SAID_OF_THINGS: tuple[tuple[str, Callable[[_Clause], bool], Callable[[_Clause], _Said]], ...] = (
-    ("favorite", lambda one: not _FAVORITE.isdisjoint(one.words), _favorite),
-    ("when", lambda one: bool(_WHEN.search(one.value) or (one.prep in {"at", "to"} and _AT.match(one.value))), _when),
-    ("name", lambda one: one.attribute == "name" or one.attribute.endswith(" name"), _name),
-    ("relation", lambda one: one.thing in RELATIONS, _relation),
-    ("colour", lambda one: one.first in _COLOURS, lambda one: (f"colour of {one.attribute}", Cardinality.ONE, "")),
-    ("bare", lambda one: one.bare, _bare),
+    ("favorite", lambda clause: not _FAVORITE.isdisjoint(clause.words), _favorite),
+    (
+        "when",
+        lambda clause: bool(_WHEN.search(clause.value) or (clause.prep in {"at", "to"} and _AT.match(clause.value))),
+        _when,
+    ),
+    ("name", lambda clause: clause.attribute == "name" or clause.attribute.endswith(" name"), _name),
+    ("relation", lambda clause: clause.thing in RELATIONS, _relation),
+    (
+        "colour",
+        lambda clause: clause.first in _COLOURS,
+        lambda clause: (f"colour of {clause.attribute}", Cardinality.ONE, ""),
+    ),
+    ("bare", lambda clause: clause.bare, _bare),
     (
         "valued",
-        lambda one: one.is_valued,
-        lambda one: (one.attribute, Cardinality.ONE, one.prep or ("amount" if one.amount else "word")),
+        lambda clause: clause.is_valued,
+        lambda clause: (clause.attribute, Cardinality.ONE, clause.prep or ("amount" if clause.amount else "word")),
     ),
     (
         "single",
-        lambda one: one.single and not (one.is_event and not one.moved),
-        lambda one: (one.attribute, Cardinality.ONE, one.aspect),
+        lambda clause: clause.single and not (clause.is_event and not clause.moved),
+        lambda clause: (clause.attribute, Cardinality.ONE, clause.aspect),
     ),
-    ("other", lambda _: True, lambda one: (one.attribute, Cardinality.MAYBE_ONE, one.aspect)),
+    ("other", lambda _: True, lambda clause: (clause.attribute, Cardinality.MAYBE_ONE, clause.aspect)),
 )
 """What is said of a thing, in order: the first row that applies decides."""
 
 
 def _attribute(words: list[str], value: str, prep: str, *, moved: bool) -> _Said:
     """Return what is said of a thing."""
-    one = _Clause(words, value, prep, moved=moved)
-    return next(said(one) for _, applies, said in _SAID_OF_THINGS if applies(one))
+    clause = _Clause(words, value, prep, moved=moved)
+    return next(said(clause) for _, applies, said in _SAID_OF_THINGS if applies(clause))
 
 
 def _of_bare(thing: str, value: str, *, single: bool, moved: bool, prep: str) -> Cardinality | None:

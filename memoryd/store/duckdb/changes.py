@@ -65,15 +65,15 @@ def _embed(
     for size in {len(embedding.vector) for _, embedding in embeddings}:
         made = [
             {
-                "id": one.memory_id,
-                "vector": one.vector,
-                "fingerprint": one.fingerprint,
-                "token_vectors": one.tokens or None,
-                "window_vectors": one.windows or None,
+                "id": embedding.memory_id,
+                "vector": embedding.vector,
+                "fingerprint": embedding.fingerprint,
+                "token_vectors": embedding.tokens or None,
+                "window_vectors": embedding.windows or None,
                 "commit_seq": seq,
             }
-            for seq, one in embeddings
-            if len(one.vector) == size
+            for seq, embedding in embeddings
+            if len(embedding.vector) == size
         ]
         columns = rows.columns_of(made)  # noqa: F841  DuckDB finds it by its name
         emptied = "".join(f", {column_of(other)} = NULL" for other in dimensions if other != size)
@@ -118,7 +118,11 @@ def write(
         write_work(con, change)
     talks = [(seq, change.conversation) for seq, change in enumerate(changes, first_seq) if change.conversation]
     write_conversations(con, talks, _insert)
-    _embed(con, [(seq, one) for seq, change in enumerate(changes, first_seq) for one in change.embeddings], dimensions)
+    _embed(
+        con,
+        [(seq, embedding) for seq, change in enumerate(changes, first_seq) for embedding in change.embeddings],
+        dimensions,
+    )
     usage.write(con)
     return usage
 
@@ -163,8 +167,8 @@ def _count(con: duckdb.DuckDBPyConnection, change: ChangeSet, usage: UsageChange
 
 def _count_messages(con: duckdb.DuckDBPyConnection, change: ConversationChange, usage: UsageChanges) -> None:
     """Count the bytes of messages, which come through a grant as memories do."""
-    for said in change.messages:
-        usage.add(said.message, 0, said.message.text_bytes)
+    for new_message in change.messages:
+        usage.add(new_message.message, 0, new_message.message.text_bytes)
     for owner, grant_id, day, size in _texts(con, change):
         usage.add_row(owner, grant_id, day, 0, size)
     for grant_id, day, size in stored_sizes(con, change.purge_messages):

@@ -65,9 +65,9 @@ def _us(time: datetime | None) -> int | None:
     return None if time is None else to_us(time)
 
 
-def message_row(said: NewMessage, number: int, commit_seq: int) -> dict[str, Any]:
+def message_row(new_message: NewMessage, number: int, commit_seq: int) -> dict[str, Any]:
     """Return the row of a message with its analysed words."""
-    message = said.message
+    message = new_message.message
     details = {
         "role": message.role.value,
         "session_id": message.session_id,
@@ -92,8 +92,8 @@ def message_row(said: NewMessage, number: int, commit_seq: int) -> dict[str, Any
         "create_time": rows.naive(message.create_time),
         "grant_id": message.grant_id,
         "text_bytes": message.text_bytes,
-        "terms": said.terms,
-        "traits": said.traits,
+        "terms": new_message.terms,
+        "traits": new_message.traits,
         "commit_seq": commit_seq,
     }
 
@@ -162,40 +162,40 @@ def session_row(session: Session) -> dict[str, Any]:
 def message_of(row: Sequence[Any]) -> Message:
     """Return the message of a row: MESSAGE_COLUMNS."""
     agent_id, user_id, chat_id, thread_id, message_id, seq, content, details, metadata, create_time, grant_id = row
-    held = json.loads(details)
+    values = json.loads(details)
     return Message(
         id=message_id,
         agent_id=agent_id,
         scope=Scope(user_id, chat_id),
         thread_id=thread_id,
         seq=seq,
-        session_id=held.get("session_id", ""),
-        role=_ROLES[held["role"]],
+        session_id=values.get("session_id", ""),
+        role=_ROLES[values["role"]],
         content=content,
         create_time=create_time.replace(tzinfo=UTC),
-        name=held.get("name", ""),
-        tool_calls=tuple(ToolCall(*call) for call in held.get("tool_calls", ())),
-        tool_call_id=held.get("tool_call_id", ""),
-        input_source=held.get("input_source", ""),
+        name=values.get("name", ""),
+        tool_calls=tuple(ToolCall(*call) for call in values.get("tool_calls", ())),
+        tool_call_id=values.get("tool_call_id", ""),
+        input_source=values.get("input_source", ""),
         metadata=metadata,
-        masked=held.get("masked", False),
-        trust=_TRUSTS[held["trust"]],
+        masked=values.get("masked", False),
+        trust=_TRUSTS[values["trust"]],
         grant_id=grant_id,
-        author=held.get("author", ""),
+        author=values.get("author", ""),
     )
 
 
-def _held(held: Mapping[str, Any]) -> dict[str, Any]:
+def _held(values: Mapping[str, Any]) -> dict[str, Any]:
     return {
         name: from_us(value) if name.endswith("_time") else _TRUSTS[value] if name.endswith("trust") else value
-        for name, value in held.items()
+        for name, value in values.items()
     }
 
 
 def thread_of(row: Sequence[Any]) -> Thread:
     """Return the thread of a row: THREAD_COLUMNS."""
     agent_id, user_id, chat_id, thread_id, create_time, update_time, session_id, revision, details = row
-    held = json.loads(details)
+    values = json.loads(details)
     return Thread(
         id=thread_id,
         agent_id=agent_id,
@@ -204,7 +204,7 @@ def thread_of(row: Sequence[Any]) -> Thread:
         update_time=update_time.replace(tzinfo=UTC),
         session_id=session_id,
         revision=revision,
-        **_held(held),
+        **_held(values),
     )
 
 
@@ -217,7 +217,10 @@ def working_memory_of(row: Sequence[Any]) -> WorkingMemory:
 def session_of(row: Sequence[Any]) -> Session:
     """Return the session of a row: SESSION_COLUMNS."""
     agent_id, user_id, chat_id, thread_id, session_id, state, start_time, details = row
-    held = {"trust": Trust.SANDBOX.value, **json.loads(details)}  # of earlier versions it is not known: anybody ends it
+    values = {
+        "trust": Trust.SANDBOX.value,
+        **json.loads(details),
+    }  # of earlier versions it is not known: anybody ends it
     return Session(
         id=session_id,
         agent_id=agent_id,
@@ -225,5 +228,5 @@ def session_of(row: Sequence[Any]) -> Session:
         thread_id=thread_id,
         state=SessionState(state),
         start_time=start_time.replace(tzinfo=UTC),
-        **_held(held),
+        **_held(values),
     )

@@ -48,8 +48,8 @@ def write_conversations(
     What several commits append is written at once, unless one of them erases.
     """
     if any(change.purge_messages or change.purge_threads for _, change in changes):
-        for one in changes:
-            _write_some(con, [one], insert)
+        for new in changes:
+            _write_some(con, [new], insert)
     elif changes:
         _write_some(con, changes, insert)
 
@@ -62,7 +62,9 @@ def _write_some(
         for session in change.sessions:
             _write_session(con, session)
     made = [
-        message_row(said, numbered(seq, n), seq) for seq, change in changes for n, said in enumerate(change.messages)
+        message_row(new_message, numbered(seq, n), seq)
+        for seq, change in changes
+        for n, new_message in enumerate(change.messages)
     ]
     if made:
         insert(con, "messages", made)
@@ -75,9 +77,15 @@ def _write_more(con: duckdb.DuckDBPyConnection, change: ConversationChange, comm
         name = thread_name(change.owner, "")
         con.execute("DELETE FROM working_memories WHERE name = ?", [name])
         if change.working_memory.text:
-            held = change.working_memory
+            working_memory = change.working_memory
             owned = owner_columns(change.owner.agent_id, change.owner.scope).values()
-            told = (held.text, rows.naive(held.update_time), held.trust.value, held.grant_id, held.author)
+            told = (
+                working_memory.text,
+                rows.naive(working_memory.update_time),
+                working_memory.trust.value,
+                working_memory.grant_id,
+                working_memory.author,
+            )
             con.execute("INSERT INTO working_memories VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", [name, *owned, *told])
     if change.embeddings:
         _write_vectors(con, change, commit_seq)
@@ -110,7 +118,7 @@ def stored_sizes(con: duckdb.DuckDBPyConnection, messages: Sequence[Message]) ->
     for message in messages:
         if message.grant_id:
             ids.setdefault(thread_key(message.owner, message.thread_id), []).append(message.id)
-    found = (
+    rowses = (
         con.execute(
             "SELECT grant_id, create_time::DATE, sum(text_bytes)::BIGINT FROM messages WHERE thread = ?"
             " AND id IN (SELECT unnest(?::VARCHAR[])) AND grant_id <> '' GROUP BY ALL",
@@ -118,7 +126,7 @@ def stored_sizes(con: duckdb.DuckDBPyConnection, messages: Sequence[Message]) ->
         ).fetchall()
         for key, some in ids.items()
     )
-    return [row for some in found for row in some]
+    return [row for some in rowses for row in some]
 
 
 def message_sizes(con: duckdb.DuckDBPyConnection, thread: Thread) -> list[tuple[str, date, int]]:
@@ -208,23 +216,23 @@ def _write_vectors(con: duckdb.DuckDBPyConnection, change: ConversationChange, c
     Those of later windows come when a message has its vector already; they get rows of their own, some windows each.
     """
 
-    def size(one: Embedding) -> int:
-        return len(one.vector)
+    def size(embedding: Embedding) -> int:
+        return len(embedding.vector)
 
     for dimensions, alike in groupby(sorted(change.embeddings, key=size), key=size):
         made = [
             {
-                "thread": thread_key(one.owner, place_of(one.memory_id)[0]),
-                "seq": place_of(one.memory_id)[1],
-                "id": one.message_id,
-                "vector": None if one.windows else one.vector,
-                "fingerprint": one.fingerprint,
-                "token_vectors": None if one.windows else one.tokens or None,
+                "thread": thread_key(embedding.owner, place_of(embedding.memory_id)[0]),
+                "seq": place_of(embedding.memory_id)[1],
+                "id": embedding.message_id,
+                "vector": None if embedding.windows else embedding.vector,
+                "fingerprint": embedding.fingerprint,
+                "token_vectors": None if embedding.windows else embedding.tokens or None,
                 "window_vectors": windows,
                 "commit_seq": commit_seq,
             }
-            for one in alike
-            for windows in _pieces_of(one.windows, WINDOWS_A_ROW * dimensions)
+            for embedding in alike
+            for windows in _pieces_of(embedding.windows, WINDOWS_A_ROW * dimensions)
         ]
         columns = rows.columns_of(made)  # noqa: F841  DuckDB finds it by its name
         where, params = of_owner(change.owner)

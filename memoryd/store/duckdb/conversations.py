@@ -79,12 +79,12 @@ class DuckDBConversations:
         return [make(row) for row in self._readers.rows(sql, params)]
 
     async def thread(self, owner: Owner, thread_id: str) -> Thread | None:
-        found = await self._conversation_rows(
+        threads = await self._conversation_rows(
             f"SELECT {', '.join(THREAD_COLUMNS)} FROM threads WHERE name = ?",
             [thread_name(owner, thread_id)],
             thread_of,
         )
-        return found[0] if found else None
+        return threads[0] if threads else None
 
     async def threads(
         self,
@@ -109,12 +109,12 @@ class DuckDBConversations:
         )
 
     async def session(self, owner: Owner, thread_id: str, session_id: str) -> Session | None:
-        found = await self._conversation_rows(
+        sessions = await self._conversation_rows(
             f"SELECT {', '.join(SESSION_COLUMNS)} FROM sessions WHERE name = ?",
             [session_name(owner, thread_id, session_id)],
             session_of,
         )
-        return found[0] if found else None
+        return sessions[0] if sessions else None
 
     async def sessions(
         self,
@@ -233,9 +233,9 @@ class DuckDBConversations:
 
     async def _naming(self, after: int, owner: Owner, words: Sequence[str], limit: int) -> list[tuple[int, Message]]:
         where, params = of_owner(owner)
-        said = "lower(content || ' ' || details || ' ' || metadata)"
-        condition = " OR ".join(f"contains({said}, ?)" for _ in words)
-        condition += f" OR regexp_matches({said}, '{OTHERWISE_WRITTEN}')"
+        text = "lower(content || ' ' || details || ' ' || metadata)"
+        condition = " OR ".join(f"contains({text}, ?)" for _ in words)
+        condition += f" OR regexp_matches({text}, '{OTHERWISE_WRITTEN}')"
         found: list[tuple[int, Message]] = []
         while not found:  # what is erased between the two reads is not there, and is not the end
             sizes = await self._conversation_rows(
@@ -260,12 +260,12 @@ class DuckDBConversations:
 
     async def working_memory(self, owner: Owner) -> WorkingMemory:
         columns = ", ".join(WORKING_COLUMNS)
-        found = await self._conversation_rows(
+        working_memories = await self._conversation_rows(
             f"SELECT {columns} FROM working_memories WHERE name = ?",
             [thread_name(owner, "")],
             working_memory_of,
         )
-        return found[0] if found else WorkingMemory()
+        return working_memories[0] if working_memories else WorkingMemory()
 
     async def nearest(
         self,

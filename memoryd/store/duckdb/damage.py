@@ -28,11 +28,11 @@ def damage_of(path: Path, error: BaseException) -> str:
     if not isinstance(error, duckdb.Error) or isinstance(error, _OF_THE_STATEMENT):
         return ""
     lines = [_QUOTED.sub("…", line) for line in str(error).splitlines()]  # no path, and nothing that someone wrote
-    said = next((line for line in lines if any(sign in line.lower() for sign in _SIGNS)), "")
-    if not said:
+    text = next((line for line in lines if any(sign in line.lower() for sign in _SIGNS)), "")
+    if not text:
         return ""
     return (
-        f"the file {path} is damaged ({said[:160]}); stop memoryd, look at the disk, keep a copy of {path.name}*, and"
+        f"the file {path} is damaged ({text[:160]}); stop memoryd, look at the disk, keep a copy of {path.name}*, and"
         " put back the last good copy; memoryd check reads all of it"
     )
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.model import limits
-from memoryd.model.batch import NEVER, Batch, Said, Times, VectorBatch, VectorsWanted
+from memoryd.model.batch import NEVER, Batch, Provenance, Times, VectorBatch, VectorsWanted
 from memoryd.model.commits import Snapshot
 from memoryd.model.conversation import Role, message_key
 from memoryd.model.filter_terms import filter_terms_of
@@ -80,7 +80,7 @@ def _batches(
 ) -> Iterator[Batch]:
     """Yield an owner's messages, oldest first, in windows of their numbers."""
     where, params = of_owner(owner)
-    held = _Held(known.numbers, _vectors(query, owner, dimensions, wanted), wanted) if wanted.texts else None
+    episode = _Held(known.numbers, _vectors(query, owner, dimensions, wanted), wanted) if wanted.texts else None
     facets: dict[tuple[str, str, str], tuple[str, ...]] = {}
     read = partial(_memory_of, owner)
     start = 0
@@ -121,13 +121,13 @@ def _batches(
             characters=np.fromiter(map(len, texts), dtype=np.int64, count=size),
             noted=[],
             said=[
-                (n, Said(thread_id, session_id, name or ("" if role == Role.USER.value else role), role))
+                (n, Provenance(thread_id, session_id, name or ("" if role == Role.USER.value else role), role))
                 for n, ((role, thread_id, session_id), name) in enumerate(zip(places, values["name"], strict=True))
             ],
             terms=values["terms"],
-            vectors=None if held is None else held.vectors[start : start + size],
-            tokens=None if held is None else held.tokens[start : start + size],
-            windows=[] if held is None else held.windows_of(start, size),
+            vectors=None if episode is None else episode.vectors[start : start + size],
+            tokens=None if episode is None else episode.tokens[start : start + size],
+            windows=[] if episode is None else episode.windows_of(start, size),
         )
         start += size
 
@@ -170,14 +170,18 @@ def _vectors(query: Query, owner: Owner, dimensions: Sequence[int], wanted: Vect
     given = [*params, wanted.fingerprint]
     tokens = "token_vectors" if wanted.tokens else "NULL::BLOB"
     columns = f"{column_of(wanted.dimensions)} AS vector, {tokens} AS tokens"
-    for found in _by_commits(query, columns, f"message_vectors WHERE {where} AND fingerprint = ? AND {WHOLE}", given):
-        order, places = numbers.of(found)
-        held = [bytes_of(found["tokens"][n]) for n in places.tolist()] if wanted.tokens else []
-        yield VectorBatch(order, stacked(found["vector"][places], wanted.dimensions), held)
+    for by_commit in _by_commits(
+        query, columns, f"message_vectors WHERE {where} AND fingerprint = ? AND {WHOLE}", given
+    ):
+        order, places = numbers.of(by_commit)
+        held = [bytes_of(by_commit["tokens"][n]) for n in places.tolist()] if wanted.tokens else []
+        yield VectorBatch(order, stacked(by_commit["vector"][places], wanted.dimensions), held)
     source = f"message_vectors WHERE {where} AND fingerprint = ? AND NOT {WHOLE}"
-    for found in _by_commits(query, "window_vectors AS windows", source, given):
-        whose = numbers.of_each(found)
-        windows = [(number, bytes_of(codes)) for number, codes in zip(whose, found["windows"], strict=True) if number]
+    for by_commit in _by_commits(query, "window_vectors AS windows", source, given):
+        whose = numbers.of_each(by_commit)
+        windows = [
+            (number, bytes_of(codes)) for number, codes in zip(whose, by_commit["windows"], strict=True) if number
+        ]
         none = np.zeros((0, wanted.dimensions), dtype=np.float32)
         yield VectorBatch(np.empty(0, dtype=np.int64), none, [], windows)
 

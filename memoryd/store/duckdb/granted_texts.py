@@ -16,15 +16,15 @@ __all__ = ["texts_of_threads", "texts_of_working_memories"]
 
 def texts_of_threads(con: duckdb.DuckDBPyConnection, where: str, params: Sequence[object]) -> list[GrantText]:
     """Return what of some threads counts to the quotas of grants."""
-    found = con.execute(
+    rows = con.execute(
         f"SELECT {', '.join(THREAD_COLUMNS)} FROM threads WHERE {where} AND contains(details, '_grant_id')", params
     ).fetchall()
-    return [text for row in found for text in thread_of(row).texts]
+    return [text for row in rows for text in thread_of(row).texts]
 
 
 def texts_of_working_memories(con: duckdb.DuckDBPyConnection, where: str, params: Sequence[object]) -> list[GrantText]:
     """Return what of some working memories of users and chats counts to the quotas of grants."""
-    found = con.execute(
+    rows = con.execute(
         f"SELECT {', '.join(WORKING_COLUMNS)} FROM working_memories WHERE {where} AND grant_id <> ''", params
     ).fetchall()
-    return [text for row in found for text in working_memory_of(row).texts]
+    return [text for row in rows for text in working_memory_of(row).texts]

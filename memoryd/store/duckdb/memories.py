@@ -57,9 +57,9 @@ class DuckDBMemories:
     async def find(self, visible: Visibility, prefix: str, *, deleted: bool = False) -> list[Memory]:
         state = "" if deleted else " AND delete_time IS NULL"
         source, params = queries.union_of_owners(visible, (f"id = ?{state}", [prefix]))
-        found = await self._memories(queries.select_memories(source), params)
-        if found:
-            return found
+        memories = await self._memories(queries.select_memories(source), params)
+        if memories:
+            return memories
         end = prefix + "\x7f"  # above every character of an id
         source, params = queries.union_of_owners(visible, (f"id >= ? AND id < ?{state}", [prefix, end]), " LIMIT 2")
         return await self._memories(queries.select_memories(source) + " ORDER BY m.id LIMIT 2", params)

@@ -29,7 +29,7 @@ _DOORS = ("grant_id", "author")
 def proposal_of(row: Sequence[Any]) -> Proposal:
     """Return the proposal of a row: COLUMNS."""
     one_id, agent_id, user_id, chat_id, thread_id, message_ids, content, create_time, details = row
-    held = json.loads(details)
+    values = json.loads(details)
     return Proposal(
         id=one_id,
         agent_id=agent_id,
@@ -38,39 +38,40 @@ def proposal_of(row: Sequence[Any]) -> Proposal:
         message_ids=tuple(json.loads(message_ids)),
         content=content,
         create_time=rows.aware(create_time),
-        kind=Kind(held["kind"]),
-        trust=Trust(held["trust"]),
-        subjects=tuple(held["subjects"]),
-        tags=tuple(held["tags"]),
-        metadata=held["metadata"],
-        **_values(held),
+        kind=Kind(values["kind"]),
+        trust=Trust(values["trust"]),
+        subjects=tuple(values["subjects"]),
+        tags=tuple(values["tags"]),
+        metadata=values["metadata"],
+        **_values(values),
     )
 
 
-def _values(held: Mapping[str, Any]) -> dict[str, Any]:
-    times = {name: None if held[name] is None else from_us(held[name]) for name in _TIMES}
-    doors = {name: held.get(name, "") for name in _DOORS}  # those of before did not say
-    return {**{name: held[name] for name in _TEXTS}, **times, **doors}
+def _values(values: Mapping[str, Any]) -> dict[str, Any]:
+    times = {name: None if values[name] is None else from_us(values[name]) for name in _TIMES}
+    doors = {name: values.get(name, "") for name in _DOORS}  # those of before did not say
+    return {**{name: values[name] for name in _TEXTS}, **times, **doors}
 
 
-def _row_of(one: Proposal) -> list[Any]:
-    details: dict[str, Any] = {name: getattr(one, name) for name in (*_TEXTS, *_DOORS)}
-    details |= {name: None if (time := getattr(one, name)) is None else to_us(time) for name in _TIMES}
-    details |= {"kind": one.kind.value, "trust": one.trust.value, "metadata": dict(one.metadata)}
-    details |= {"subjects": list(one.subjects), "tags": list(one.tags)}
-    owner = owner_columns(one.agent_id, one.scope)
+def _row_of(proposal: Proposal) -> list[Any]:
+    details: dict[str, Any] = {name: getattr(proposal, name) for name in (*_TEXTS, *_DOORS)}
+    details |= {name: None if (time := getattr(proposal, name)) is None else to_us(time) for name in _TIMES}
+    details |= {"kind": proposal.kind.value, "trust": proposal.trust.value, "metadata": dict(proposal.metadata)}
+    details |= {"subjects": list(proposal.subjects), "tags": list(proposal.tags)}
+    owner = owner_columns(proposal.agent_id, proposal.scope)
     return [
-        one.id, owner["agent_id"], owner["user_id"], owner["chat_id"], one.thread_id, json.dumps(one.message_ids),
-        one.content, rows.naive(one.create_time), json.dumps(details, ensure_ascii=False),
+        proposal.id, owner["agent_id"], owner["user_id"], owner["chat_id"], proposal.thread_id,
+        json.dumps(proposal.message_ids), proposal.content, rows.naive(proposal.create_time),
+        json.dumps(details, ensure_ascii=False),
     ]  # fmt: skip
 
 
 def write_proposals(con: duckdb.DuckDBPyConnection, change: ChangeSet) -> None:
     """Write proposals, and drop those that were decided, or whose messages are purged."""
-    for one in change.proposals:
-        con.execute(f"INSERT INTO proposals ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", _row_of(one))
+    for proposal in change.proposals:
+        con.execute(f"INSERT INTO proposals ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", _row_of(proposal))
     if change.decided:
-        ids = [one.id for one in change.decided]
+        ids = [proposal.id for proposal in change.decided]
         con.execute("DELETE FROM proposals WHERE id IN (SELECT unnest(?::VARCHAR[]))", [ids])
     talk = change.conversation
     if talk is None or not (talk.purge_threads or talk.purge_messages):

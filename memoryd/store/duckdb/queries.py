@@ -115,7 +115,9 @@ def selected(selector: MemorySelector) -> Clause:
     clauses = [*_named(selector), *_in_state(selector), *_in_time(selector)]
     if selector.not_fingerprint is not None:
         clauses.append(("fingerprint <> ?", [selector.not_fingerprint]))
-    return " AND ".join(["true", *(where for where, _ in clauses)]), [one for _, params in clauses for one in params]
+    return " AND ".join(["true", *(where for where, _ in clauses)]), [
+        param for _, params in clauses for param in params
+    ]
 
 
 def _named(selector: MemorySelector) -> Iterator[Clause]:

@@ -113,12 +113,16 @@ def _body_of(receipt: Receipt) -> dict[str, Any]:
     """Return what a receipt holds besides ids."""
     if isinstance(receipt, AddReceipt):
         told = [
-            [one.outcome.value, one.untaken_fields, None if one.rejection is None else one.rejection.value]
-            for one in receipt.statements
+            [
+                outcome.outcome.value,
+                outcome.untaken_fields,
+                None if outcome.rejection is None else outcome.rejection.value,
+            ]
+            for outcome in receipt.statements
         ]
         return {"kind": "add", "statements": told}
     if isinstance(receipt, AppendReceipt):
-        messages = [[one.seq, to_us(one.create_time), one.masked] for one in receipt.messages]
+        messages = [[message.seq, to_us(message.create_time), message.masked] for message in receipt.messages]
         return {"kind": "append", "session_id": receipt.session_id, "messages": messages}
     return {"kind": "memories"}
 
@@ -133,15 +137,15 @@ def recorded_of(
     named: Sequence[Sequence[Any]],
 ) -> RecordedRequest:
     """Return the request of a row, with the rows of the ids that it names: NAMES."""
-    held = json.loads(answer)
+    values = json.loads(answer)
     names = [
         Name(place, rank, Owner(agent, Scope(user, chat)), *rest) for place, rank, agent, user, chat, *rest in named
     ]
-    receipt = _READ[held["kind"]](held, names)
-    return RecordedRequest(owner, method, request_id, held["payload_hash"], receipt, create_time.replace(tzinfo=UTC))
+    receipt = _READ[values["kind"]](values, names)
+    return RecordedRequest(owner, method, request_id, values["payload_hash"], receipt, create_time.replace(tzinfo=UTC))
 
 
-def _added(held: dict[str, Any], names: Sequence[Name]) -> AddReceipt:
+def _added(values: dict[str, Any], names: Sequence[Name]) -> AddReceipt:
     of: dict[int, list[Name]] = {}
     for name in names:
         of.setdefault(name.place, []).append(name)
@@ -155,18 +159,18 @@ def _added(held: dict[str, Any], names: Sequence[Name]) -> AddReceipt:
                 tuple(untaken),
                 None if why is None else Rejection(why),
             )
-            for place, (outcome, untaken, why) in enumerate(held["statements"])
+            for place, (outcome, untaken, why) in enumerate(values["statements"])
         )
     )
 
 
-def _appended(held: dict[str, Any], names: Sequence[Name]) -> AppendReceipt:
+def _appended(values: dict[str, Any], names: Sequence[Name]) -> AppendReceipt:
     ids = {name.place: name.id for name in names}
     messages = tuple(
         AppendedMessage(ids.get(place, ""), seq, from_us(created), masked)
-        for place, (seq, created, masked) in enumerate(held["messages"])
+        for place, (seq, created, masked) in enumerate(values["messages"])
     )
-    return AppendReceipt(names[0].owner, names[0].thread_id, held["session_id"], messages)
+    return AppendReceipt(names[0].owner, names[0].thread_id, values["session_id"], messages)
 
 
 def _memories(_: dict[str, Any], names: Sequence[Name]) -> MemoriesReceipt:

@@ -41,10 +41,10 @@ class Reserve:
 
     def _is_taken(self) -> bool:
         try:
-            found = self._path.stat()
+            stat = self._path.stat()
         except OSError:
             return False
-        return found.st_size == self._size and found.st_blocks * 512 >= self._size
+        return stat.st_size == self._size and stat.st_blocks * 512 >= self._size
 
     def release(self) -> None:
         """Give the space back."""

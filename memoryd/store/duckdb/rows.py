@@ -179,21 +179,21 @@ def grant_row(grant: Grant) -> dict[str, Any]:
 
 def grant_of(grant_id: str, details: str, create_time: datetime) -> Grant:
     """Return the grant of a row."""
-    held = json.loads(details)
-    expire, revoke = held["expire_time"], held["revoke_time"]
+    values = json.loads(details)
+    expire, revoke = values["expire_time"], values["revoke_time"]
     return Grant(
         id=grant_id,
-        listener=held["listener"],
-        agent_id=held["agent_id"],
-        user_id=held["user_id"],
-        chat_ids=tuple(held["chat_ids"]),
-        permissions=frozenset(map(Permission, held["permissions"])),
-        quota=Quota(**held["quota"]),
-        label=held["label"],
+        listener=values["listener"],
+        agent_id=values["agent_id"],
+        user_id=values["user_id"],
+        chat_ids=tuple(values["chat_ids"]),
+        permissions=frozenset(map(Permission, values["permissions"])),
+        quota=Quota(**values["quota"]),
+        label=values["label"],
         create_time=create_time.replace(tzinfo=UTC),
         expire_time=None if expire is None else from_us(expire),
         revoke_time=None if revoke is None else from_us(revoke),
-        host_id=held.get("host_id", ""),
+        host_id=values.get("host_id", ""),
     )
 
 
@@ -218,11 +218,11 @@ def entity_row(entity: Entity) -> dict[str, Any]:
 
 def entity_of(owner: Owner, entity_id: str, details: str, create_time: datetime) -> Entity:
     """Return the entity of a row."""
-    held = json.loads(details)
+    values = json.loads(details)
     return Entity(
-        entity_id, owner, create_time.replace(tzinfo=UTC), Trust(held["trust"]), held.get("name", ""),
-        held.get("merged_into", ""), tuple(held.get("apart", ())),
-        EntityType(held["type"]) if "type" in held else None,
+        entity_id, owner, create_time.replace(tzinfo=UTC), Trust(values["trust"]), values.get("name", ""),
+        values.get("merged_into", ""), tuple(values.get("apart", ())),
+        EntityType(values["type"]) if "type" in values else None,
     )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from memoryd.model.batch import NEVER, Batch, Said, Times, VectorBatch, VectorsWanted
+from memoryd.model.batch import NEVER, Batch, Provenance, Times, VectorBatch, VectorsWanted
 from memoryd.model.change import Entry
 from memoryd.model.commits import Snapshot
 from memoryd.model.entity import Entity
@@ -61,10 +61,8 @@ TEXTS = (
 def entities_of(cursor: duckdb.DuckDBPyConnection, owner: Owner) -> list[Entity]:
     """Return what was decided of an owner's entities by hand, by id."""
     where, params = queries.of_owner(owner)
-    found = cursor.execute(
-        f"SELECT id, details, create_time FROM entities WHERE {where} ORDER BY id", params
-    ).fetchall()
-    return [entity_of(owner, *row) for row in found]
+    rows = cursor.execute(f"SELECT id, details, create_time FROM entities WHERE {where} ORDER BY id", params).fetchall()
+    return [entity_of(owner, *row) for row in rows]
 
 
 def read_snapshot(
@@ -146,7 +144,7 @@ def _batches(
             traits=values["traits"],
             characters=integers(columns["characters"]),
             noted=[(n, read(rows[n])) for n in np.flatnonzero(columns["noted"]).tolist()],
-            said=_said(*(values[name] for name in Said._fields)),
+            said=_said(*(values[name] for name in Provenance._fields)),
             terms=values["terms"],
             vectors=stacked(columns["vector"], wanted.dimensions) if wanted.texts else None,
             tokens=[bytes_of(one) for one in columns["tokens"]] if has_vectors and wanted.tokens else None,
@@ -184,8 +182,8 @@ def _held(column: NDArray[Any]) -> list[tuple[int, bytes]]:
     return [(n, codes) for n in there.tolist() if (codes := bytes_of(column[n]))]
 
 
-def _said(*columns: Sequence[str | None]) -> list[tuple[int, Said]]:
-    return [(n, Said(*row)) for n, row in enumerate(zip(*columns, strict=True)) if row[0] is not None]
+def _said(*columns: Sequence[str | None]) -> list[tuple[int, Provenance]]:
+    return [(n, Provenance(*row)) for n, row in enumerate(zip(*columns, strict=True)) if row[0] is not None]
 
 
 class _Uses:

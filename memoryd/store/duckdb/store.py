@@ -50,8 +50,8 @@ class DuckDBFiles:
 
     def paths(self) -> list[Path]:
         path = self._opened.path
-        found = (path, *path.parent.glob(f"{path.name}.*"))
-        return sorted(item for item in found if item.is_file() and item.suffix != RESERVE)
+        paths = (path, *path.parent.glob(f"{path.name}.*"))
+        return sorted(item for item in paths if item.is_file() and item.suffix != RESERVE)
 
     def copies(self) -> list[str]:
         return [str(path) for path in remains_of(self._opened.path)]

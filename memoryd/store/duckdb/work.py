@@ -26,7 +26,7 @@ _RUNS = "SELECT id, job, state, start_time, details FROM runs"
 
 def _work_of(row: Sequence[Any]) -> Work:
     kind, agent_id, user_id, chat_id, thread_id, state, due_time, seq, details = row
-    kept = json.loads(details)
+    values = json.loads(details)
     return Work(
         kind=kind,
         owner=Owner(agent_id, Scope(user_id=user_id, chat_id=chat_id)),
@@ -34,22 +34,22 @@ def _work_of(row: Sequence[Any]) -> Work:
         seq=int(seq),
         state=WorkState(state),
         due_time=rows.aware(due_time),
-        attempts=kept["attempts"],
-        error=kept["error"],
+        attempts=values["attempts"],
+        error=values["error"],
     )
 
 
 def _run_of(row: Sequence[Any]) -> Run:
     run_id, job, state, start_time, details = row
-    kept = json.loads(details)
-    end_time = kept.pop("end_time")
+    values = json.loads(details)
+    end_time = values.pop("end_time")
     return Run(
         id=run_id,
         job=job,
         state=RunState(state),
         start_time=rows.aware(start_time),
         end_time=None if end_time is None else from_us(end_time),
-        **kept,
+        **values,
     )
 
 

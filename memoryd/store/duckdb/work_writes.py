@@ -28,17 +28,21 @@ def work_name(owner: Owner, kind: str, thread_id: str) -> str:
 
 def write_work(con: duckdb.DuckDBPyConnection, change: ChangeSet) -> None:
     """Write how far work has come, and runs of jobs; with threads that are purged goes their work."""
-    for one in change.work:
-        noted = json.dumps({"attempts": one.attempts, "error": one.error})
-        name, state, due_time = work_name(one.owner, one.kind, one.thread_id), one.state.value, rows.naive(one.due_time)
+    for work in change.work:
+        noted = json.dumps({"attempts": work.attempts, "error": work.error})
+        name, state, due_time = (
+            work_name(work.owner, work.kind, work.thread_id),
+            work.state.value,
+            rows.naive(work.due_time),
+        )
         known = con.execute(  # an upsert costs twice as much (measured: 2.7 ms against 1.2)
             "UPDATE work SET state = ?, due_time = ?, seq = greatest(seq, ?), details = ? WHERE name = ? RETURNING 1",
-            [state, due_time, one.seq, noted, name],
+            [state, due_time, work.seq, noted, name],
         ).fetchone()
         if known is None:
-            row: dict[str, Any] = {"name": name, "kind": one.kind}
-            row |= owner_columns(one.owner.agent_id, one.owner.scope)
-            row |= {"thread_id": one.thread_id, "state": state, "due_time": due_time, "seq": one.seq}
+            row: dict[str, Any] = {"name": name, "kind": work.kind}
+            row |= owner_columns(work.owner.agent_id, work.owner.scope)
+            row |= {"thread_id": work.thread_id, "state": state, "due_time": due_time, "seq": work.seq}
             row["details"] = noted
             con.execute(f"INSERT INTO work ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})", list(row.values()))
     talk = change.conversation

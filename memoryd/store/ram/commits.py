@@ -71,7 +71,7 @@ class RamCommits:
         await asyncio.sleep(0)
         self.memories.check(changes)
         requests = [change.request for change in changes if change.request is not None]
-        if any((one.owner, one.method, one.request_id) in state.requests for one in requests):
+        if any((request.owner, request.method, request.request_id) in state.requests for request in requests):
             raise Contended("a request_id is taken; nothing was written: try again")
         state.check_threads(changes)
         state.check_work(changes)

@@ -34,20 +34,24 @@ class RamConversations:
         after: Place | None = None,
         prefix: str = "",
     ) -> list[Thread]:
-        found = [
-            one for one in self._state.threads.values() if one.owner in visible.owners and one.id.startswith(prefix)
+        threads = [
+            thread
+            for thread in self._state.threads.values()
+            if thread.owner in visible.owners and thread.id.startswith(prefix)
         ]
-        found.sort(key=lambda thread: (thread.update_time, thread.id), reverse=True)
-        return [one for one in found if after is None or (one.update_time, one.id) < after][:limit]
+        threads.sort(key=lambda thread: (thread.update_time, thread.id), reverse=True)
+        return [thread for thread in threads if after is None or (thread.update_time, thread.id) < after][:limit]
 
     async def scan_threads(self, selector: ThreadSelector, *, limit: int, after: str = "") -> list[tuple[str, Thread]]:
-        found = [(repr(key), one) for key, one in self._state.threads.items()]
+        found = [(repr(key), thread) for key, thread in self._state.threads.items()]
         if selector.is_unsummarised:
-            found = [(key, one) for key, one in found if one.view_seq > one.summed_up_seq]
+            found = [(key, thread) for key, thread in found if thread.view_seq > thread.summed_up_seq]
         before, ahead = selector.idle_since, selector.ahead_of
         if before is None or ahead is None:
-            return sorted(((key, one) for key, one in found if key > after), key=lambda held: held[0])[:limit]
-        found = [(key, one) for key, one in found if one.session_id and not before <= one.update_time <= ahead]
+            return sorted(((key, thread) for key, thread in found if key > after), key=lambda held: held[0])[:limit]
+        found = [
+            (key, thread) for key, thread in found if thread.session_id and not before <= thread.update_time <= ahead
+        ]
         return sorted(found, key=lambda held: held[1].update_time)[:limit]
 
     async def session(self, owner: Owner, thread_id: str, session_id: str) -> Session | None:
@@ -62,33 +66,40 @@ class RamConversations:
         thread_id: str = "",
         states: Collection[SessionState] = (),
     ) -> list[Session]:
-        found = [
-            one
-            for one in self._state.sessions.values()
-            if one.owner in owners
-            and (not thread_id or one.thread_id == thread_id)
-            and (not states or one.state in states)
-            and (after is None or (one.start_time, one.id) < after)
+        sessions = [
+            session
+            for session in self._state.sessions.values()
+            if session.owner in owners
+            and (not thread_id or session.thread_id == thread_id)
+            and (not states or session.state in states)
+            and (after is None or (session.start_time, session.id) < after)
         ]
-        return sorted(found, key=lambda one: (one.start_time, one.id), reverse=True)[:limit]
+        return sorted(sessions, key=lambda session: (session.start_time, session.id), reverse=True)[:limit]
 
     async def pending_sessions(self, *, limit: int, after: str = "") -> list[tuple[str, Session]]:
-        found = ((repr(key), one) for key, one in self._state.sessions.items() if one.state is SessionState.PENDING)
-        return sorted((key, one) for key, one in found if key > after)[:limit]
+        found = (
+            (repr(key), session)
+            for key, session in self._state.sessions.items()
+            if session.state is SessionState.PENDING
+        )
+        return sorted((key, session) for key, session in found if key > after)[:limit]
 
     async def messages(self, selector: MessageSelector) -> list[Message]:
-        found = [one for one in self._state.said.values() if _selects(selector, one)]
-        found.sort(key=lambda message: (message.thread_id, message.seq))
+        messages = [message for message in self._state.said.values() if _selects(selector, message)]
+        messages.sort(key=lambda message: (message.thread_id, message.seq))
         if selector.limit:
-            found = found[-selector.limit :] if selector.is_from_end else found[: selector.limit]
+            messages = messages[-selector.limit :] if selector.is_from_end else messages[: selector.limit]
         if selector.most_bytes:
-            fitting = how_many_fit((one.text_bytes for one in reversed(found)), selector.most_bytes)
-            found = found[-max(2, 1 + fitting) :]
-        return found
+            fitting = how_many_fit((message.text_bytes for message in reversed(messages)), selector.most_bytes)
+            messages = messages[-max(2, 1 + fitting) :]
+        return messages
 
     async def heads(self, selector: MessageSelector) -> list[MessageHead]:
-        found = await self.messages(selector)
-        return [MessageHead(one.owner, one.thread_id, one.seq, one.id, one.text_bytes) for one in found]
+        messages = await self.messages(selector)
+        return [
+            MessageHead(message.owner, message.thread_id, message.seq, message.id, message.text_bytes)
+            for message in messages
+        ]
 
     async def numbered(
         self,
@@ -111,13 +122,15 @@ class RamConversations:
         return list(islice(found, limit))
 
     async def first_said(self, after: int, *, limit: int) -> list[FirstSaid]:
-        found: dict[object, FirstSaid] = {}
-        for number, one in await self.numbered(after, limit=limit):
-            first = found.get((one.owner, one.thread_id))
-            seq, time = (one.seq, one.create_time) if first is None else (first.seq, first.create_time)
+        first_saids: dict[object, FirstSaid] = {}
+        for number, message in await self.numbered(after, limit=limit):
+            first = first_saids.get((message.owner, message.thread_id))
+            seq, time = (message.seq, message.create_time) if first is None else (first.seq, first.create_time)
             count = 1 if first is None else first.count + 1
-            found[one.owner, one.thread_id] = FirstSaid(one.owner, one.thread_id, seq, time, number, count)
-        return list(found.values())
+            first_saids[message.owner, message.thread_id] = FirstSaid(
+                message.owner, message.thread_id, seq, time, number, count
+            )
+        return list(first_saids.values())
 
     async def totals(self, after: int = 0) -> tuple[int, int]:
         return len(self._state.said), sum(number > after for number in self._state.said)
@@ -148,13 +161,13 @@ class RamConversations:
         return sorted(found, key=lambda hit: -hit[1])[:limit]
 
 
-def _selects(selector: MessageSelector, one: Message) -> bool:
+def _selects(selector: MessageSelector, message: Message) -> bool:
     return (
-        selector.owner in {None, one.owner}
-        and selector.thread_id in {"", one.thread_id}
-        and (selector.ids is None or one.id in selector.ids)
-        and (selector.places is None or (one.thread_id, one.seq) in selector.places)
-        and one.seq > selector.after
-        and (not selector.before or one.seq < selector.before)
-        and selector.session_id in {"", one.session_id}
+        selector.owner in {None, message.owner}
+        and selector.thread_id in {"", message.thread_id}
+        and (selector.ids is None or message.id in selector.ids)
+        and (selector.places is None or (message.thread_id, message.seq) in selector.places)
+        and message.seq > selector.after
+        and (not selector.before or message.seq < selector.before)
+        and selector.session_id in {"", message.session_id}
     )

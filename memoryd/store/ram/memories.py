@@ -44,27 +44,27 @@ class RamMemories:
         limit: int,
         after: Cursor | None = None,
     ) -> list[Memory]:
-        found = [memory for memory in self._visible(visible) if wanted.admits(memory, now)]
-        found.sort(key=lambda memory: (memory.create_time, memory.id), reverse=True)
-        return _past(found, after)[:limit]
+        memories = [memory for memory in self._visible(visible) if wanted.admits(memory, now)]
+        memories.sort(key=lambda memory: (memory.create_time, memory.id), reverse=True)
+        return _past(memories, after)[:limit]
 
     async def find(self, visible: Visibility, prefix: str, *, deleted: bool = False) -> list[Memory]:
         begun = (memory for memory in self._visible(visible) if memory.id.startswith(prefix))
-        found = [memory for memory in begun if deleted or memory.delete_time is None]
-        return [memory for memory in found if memory.id == prefix] or found[:2]
+        memories = [memory for memory in begun if deleted or memory.delete_time is None]
+        return [memory for memory in memories if memory.id == prefix] or memories[:2]
 
     async def entries(self, owner: Owner, ids: Collection[str], vectors: Vectors = Vectors.NONE) -> list[Entry]:
-        found = filter(None, (self._state.entries.get(memory_id) for memory_id in dict.fromkeys(ids)))
-        own = [one for one in found if one.memory.owner == owner]
+        entries = filter(None, (self._state.entries.get(memory_id) for memory_id in dict.fromkeys(ids)))
+        own = [entry for entry in entries if entry.memory.owner == owner]
         if vectors is Vectors.NONE:
-            return [Entry(one.memory, one.terms) for one in own]
-        return own if vectors is Vectors.ALL else [replace(one, tokens=b"") for one in own]
+            return [Entry(entry.memory, entry.terms) for entry in own]
+        return own if vectors is Vectors.ALL else [replace(entry, tokens=b"") for entry in own]
 
     async def alike(self, owner: Owner, now: datetime, *, digest: bytes = b"", key: str = "") -> list[Memory]:
         memories = (entry.memory for entry in self._state.entries.values() if entry.memory.owner == owner)
         live = (memory for memory in memories if memory.state_at(now) is State.LIVE)
-        found = [one for one in live if (one.key == key if key else text_digest(one.content) == digest)]
-        return sorted(found, key=lambda memory: memory.create_time)[: limits.MOST_ALIKE]
+        matching = [memory for memory in live if (memory.key == key if key else text_digest(memory.content) == digest)]
+        return sorted(matching, key=lambda memory: memory.create_time)[: limits.MOST_ALIKE]
 
     async def nearest(
         self,
@@ -105,22 +105,26 @@ class RamMemories:
         after: str = "",
         order: Order = Order.OWNERS,
     ) -> list[Memory]:
-        found = self._selected(selector)
+        memories = self._selected(selector)
         if order is Order.IN_TURNS:
-            found = in_turns_of_owners(found)
-            return sorted(found[: limit or None], key=_by_time)
+            memories = in_turns_of_owners(memories)
+            return sorted(memories[: limit or None], key=_by_time)
         if order is Order.OWNERS:
-            found.sort(key=_by_owner)
+            memories.sort(key=_by_owner)
             if after:
-                found = [one for one in found if _by_owner(one) > read_owner_place(after)]
+                memories = [memory for memory in memories if _by_owner(memory) > read_owner_place(after)]
         else:
             is_newest = order is Order.NEWEST
-            found.sort(key=_by_time, reverse=is_newest)
+            memories.sort(key=_by_time, reverse=is_newest)
             if after:
                 last = read_cursor(after)
                 place = (last.create_time, last.id)
-                found = [one for one in found if (_by_time(one) < place if is_newest else _by_time(one) > place)]
-        return found[:limit] if limit else found
+                memories = [
+                    memory
+                    for memory in memories
+                    if (_by_time(memory) < place if is_newest else _by_time(memory) > place)
+                ]
+        return memories[:limit] if limit else memories
 
     async def count(self, selector: MemorySelector) -> int:
         return len(self._selected(selector))
@@ -174,4 +178,4 @@ def in_turns_of_owners(memories: Iterable[Memory]) -> list[Memory]:
     for one in sorted(memories, key=lambda memory: memory.create_time):
         counts[one.owner] = counts.get(one.owner, 0) + 1
         placed.append((one.trust.is_sandbox, counts[one.owner], one))
-    return [one for *_, one in sorted(placed, key=lambda three: three[:2])]
+    return [memory for *_, memory in sorted(placed, key=lambda three: three[:2])]

@@ -46,22 +46,24 @@ class RamGrants:
         return sorted(self._state.token_keys, key=lambda key: (key.create_time, key.id))
 
     async def usage(self, grant_id: str, day: date) -> GrantUsage:
-        found = [entry.memory for entry in self._state.entries.values() if entry.memory.grant_id == grant_id]
+        memories = [entry.memory for entry in self._state.entries.values() if entry.memory.grant_id == grant_id]
         said = sum(message.text_bytes for message in self._state.said.values() if message.grant_id == grant_id)
         return GrantUsage(
-            sum(memory.create_time.date() == day for memory in found),
-            len(found),
-            sum(memory.text_bytes for memory in found) + said + self._text_bytes_of(grant_id),
+            sum(memory.create_time.date() == day for memory in memories),
+            len(memories),
+            sum(memory.text_bytes for memory in memories) + said + self._text_bytes_of(grant_id),
         )
 
     async def messages_on(self, day: date) -> dict[str, int]:
-        found = (one for one in self._state.said.values() if one.grant_id and one.create_time.date() == day)
-        return dict(Counter(one.grant_id for one in found))
+        messages = (
+            message for message in self._state.said.values() if message.grant_id and message.create_time.date() == day
+        )
+        return dict(Counter(message.grant_id for message in messages))
 
     def _text_bytes_of(self, grant_id: str) -> int:
         """Return the bytes of summaries and working memories that were set through a grant."""
         texts = [text for thread in self._state.threads.values() for text in thread.texts]
-        texts += [text for held in self._state.working.values() for text in held.texts]
+        texts += [text for working_memory in self._state.working.values() for text in working_memory.texts]
         return sum(text.size for text in texts if text.grant_id == grant_id)
 
 
@@ -94,8 +96,8 @@ class RamOwners:
         owners = {entry.memory.owner for entry in self._state.entries.values()}
         owners |= {entity.owner for entity in self._state.named.values()}
         owners |= {*self._state.working, *(owner for owner, _ in self._state.threads)}
-        found = (o for o in owners if o.scope.user_id == user_id and agent_id in {"", o.agent_id})
-        return sorted(found, key=lambda owner: owner.agent_id)
+        holders = (o for o in owners if o.scope.user_id == user_id and agent_id in {"", o.agent_id})
+        return sorted(holders, key=lambda owner: owner.agent_id)
 
     async def sizes(self, agent_id: str = "", *, limit: int) -> OwnerSizes:
         stored: dict[Owner, list[int]] = {}
@@ -109,8 +111,8 @@ class RamOwners:
             counts[2] += len(message.content.encode())
         for owner in {
             *self._state.working,
-            *(one for one, _ in self._state.threads),
-            *(one.owner for one in self._state.named.values()),
+            *(owner for owner, _ in self._state.threads),
+            *(entity.owner for entity in self._state.named.values()),
         }:
             stored.setdefault(owner, [0, 0, 0])
         sizes = [
@@ -118,10 +120,12 @@ class RamOwners:
             for owner, counts in stored.items()
             if agent_id in {"", owner.agent_id}
         ]
-        sizes.sort(key=lambda one: (-one.content_bytes, one.agent_id, one.user_id, one.chat_id))
+        sizes.sort(key=lambda size: (-size.content_bytes, size.agent_id, size.user_id, size.chat_id))
         return OwnerSizes(tuple(sizes[:limit]), len(sizes))
 
     async def active_since(self, time: datetime, *, least: int) -> list[Owner]:
         memories = (entry.memory for entry in self._state.entries.values())
-        counts = Counter(one.owner for one in memories if one.delete_time is None and one.create_time >= time)
+        counts = Counter(
+            memory.owner for memory in memories if memory.delete_time is None and memory.create_time >= time
+        )
         return sorted((owner for owner, count in counts.items() if count >= least), key=repr)

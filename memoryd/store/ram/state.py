@@ -105,29 +105,29 @@ class RamState:
     def converse(self, change: ConversationChange, commit_seq: int) -> None:
         """Take in what changes of conversations."""
         self.threads.update({(thread.owner, thread.id): thread for thread in change.threads})
-        self.sessions.update({(one.owner, one.thread_id, one.id): one for one in change.sessions})
-        for n, said in enumerate(change.messages):
+        self.sessions.update({(session.owner, session.thread_id, session.id): session for session in change.sessions})
+        for n, new_message in enumerate(change.messages):
             number = numbered(commit_seq, n)
-            self.said[number] = said.message
-            self.messages[number] = Entry(said.message.as_memory(), said.terms)
+            self.said[number] = new_message.message
+            self.messages[number] = Entry(new_message.message.as_memory(), new_message.terms)
         if change.working_memory is not None:
             self.working.pop(change.owner, None)
             if change.working_memory.text:
                 self.working[change.owner] = change.working_memory
-        made = {one.memory_id: one for one in change.embeddings}
+        made = {embedding.memory_id: embedding for embedding in change.embeddings}
         for number, entry in self.messages.items():
-            one = made.get(entry.memory.id)
+            made_anew = made.get(entry.memory.id)
             is_its = (
-                one is not None
-                and one.message_id in entry.memory.source.message_ids
+                made_anew is not None
+                and made_anew.message_id in entry.memory.source.message_ids
                 and entry.memory.owner == change.owner
             )
-            if one is not None and is_its and number > change.embedded_after:
-                self.messages[number] = one.given_to(entry)
+            if made_anew is not None and is_its and number > change.embedded_after:
+                self.messages[number] = made_anew.given_to(entry)
         self._erase(change)
 
     def _erase(self, change: ConversationChange) -> None:
-        gone = {(one.thread_id, one.id) for one in change.purge_messages}
+        gone = {(message.thread_id, message.id) for message in change.purge_messages}
         threads = {thread.id for thread in change.purge_threads}
         for number, message in list(self.said.items()):
             named = message.thread_id in threads or (message.thread_id, message.id) in gone
@@ -145,8 +145,8 @@ class RamState:
         self.entries = {one: entry for one, entry in self.entries.items() if one not in gone}
         self.named = {one: entity for one, entity in self.named.items() if entity.owner != owner}
         self.tombstones = {stone for stone in self.tombstones if stone.owner != owner}
-        self.threads = {key: one for key, one in self.threads.items() if key[0] != owner}
-        self.sessions = {key: one for key, one in self.sessions.items() if key[0] != owner}
+        self.threads = {key: thread for key, thread in self.threads.items() if key[0] != owner}
+        self.sessions = {key: session for key, session in self.sessions.items() if key[0] != owner}
         numbers = [number for number, message in self.said.items() if message.owner == owner]
         for number in numbers:
             del self.said[number], self.messages[number]
@@ -159,22 +159,22 @@ class RamState:
 
     def _note_work(self, change: ChangeSet) -> None:
         self._note_marks(change)
-        for one in change.work:
-            key = one.owner, one.kind, one.thread_id
+        for work in change.work:
+            key = work.owner, work.kind, work.thread_id
             known = self.work.get(key)
-            self.work[key] = one if known is None else replace(one, seq=max(one.seq, known.seq))
+            self.work[key] = work if known is None else replace(work, seq=max(work.seq, known.seq))
         talk = change.conversation
         gone = set() if talk is None else {(talk.owner, thread.id) for thread in talk.purge_threads}
         if gone or change.purge_owner is not None:
             self.work = {
-                key: one
-                for key, one in self.work.items()
-                if (one.owner, one.thread_id) not in gone and one.owner != change.purge_owner
+                key: work
+                for key, work in self.work.items()
+                if (work.owner, work.thread_id) not in gone and work.owner != change.purge_owner
             }
         self._note_proposals(change)
         for run in change.runs:
             self.runs[run.id] = run
-            of_job = sorted((one for one in self.runs.values() if one.job == run.job), key=latest_first)
+            of_job = sorted((other for other in self.runs.values() if other.job == run.job), key=latest_first)
             for old in of_job[MOST_RUNS:]:
                 del self.runs[old.id]
 
@@ -194,13 +194,13 @@ class RamState:
             if talk is None
             else {(message.owner, message.thread_id, message.id) for message in talk.purge_messages}
         )
-        self.proposals |= {one.id: one for one in change.proposals}
-        gone = {one.id for one in change.decided}
-        for one in self.proposals.values():
-            named = {(one.owner, one.thread_id, message_id) for message_id in one.message_ids}
-            said = (one.owner, one.thread_id) in threads or not messages.isdisjoint(named)
-            if said or one.owner == change.purge_owner:
-                gone.add(one.id)
+        self.proposals |= {proposal.id: proposal for proposal in change.proposals}
+        gone = {proposal.id for proposal in change.decided}
+        for waiting in self.proposals.values():
+            named = {(waiting.owner, waiting.thread_id, message_id) for message_id in waiting.message_ids}
+            said = (waiting.owner, waiting.thread_id) in threads or not messages.isdisjoint(named)
+            if said or waiting.owner == change.purge_owner:
+                gone.add(waiting.id)
         for one_id in gone:
             self.proposals.pop(one_id, None)
 
@@ -224,8 +224,10 @@ def _gone_with(change: ChangeSet) -> Callable[[Name], bool]:
     """Return what says whether a name is of what a change erases."""
     memories = {(memory.owner, memory.id) for memory in change.purges}
     talk = change.conversation
-    threads = set() if talk is None else {(one.owner, one.id) for one in talk.purge_threads}
-    messages = set() if talk is None else {(one.owner, one.thread_id, one.id) for one in talk.purge_messages}
+    threads = set() if talk is None else {(thread.owner, thread.id) for thread in talk.purge_threads}
+    messages = (
+        set() if talk is None else {(message.owner, message.thread_id, message.id) for message in talk.purge_messages}
+    )
 
     def is_gone(name: Name) -> bool:
         if name.owner == change.purge_owner:

@@ -41,14 +41,14 @@ class RamWork:
         due_by: datetime | None = None,
     ) -> list[Work]:
         found = [
-            one
-            for one in self._state.work.values()
-            if one.state in states and kind in {"", one.kind} and (due_by is None or one.due_time <= due_by)
+            work
+            for work in self._state.work.values()
+            if work.state in states and kind in {"", work.kind} and (due_by is None or work.due_time <= due_by)
         ]
-        return sorted(found, key=lambda one: (one.due_time, one.thread_id))[:limit]
+        return sorted(found, key=lambda work: (work.due_time, work.thread_id))[:limit]
 
     async def counts(self) -> dict[tuple[str, WorkState], int]:
-        return dict(Counter((one.kind, one.state) for one in self._state.work.values()))
+        return dict(Counter((work.kind, work.state) for work in self._state.work.values()))
 
     async def proposals(
         self,
@@ -59,19 +59,19 @@ class RamWork:
         chat_id: str = "",
         prefix: str = "",
     ) -> list[Proposal]:
-        found = (
-            one
-            for one in self._state.proposals.values()
-            if agent_id in {"", one.agent_id}
-            and user_id in {"", one.scope.user_id}
-            and chat_id in {"", one.scope.chat_id}
-            and one.id.startswith(prefix)
+        proposals = (
+            proposal
+            for proposal in self._state.proposals.values()
+            if agent_id in {"", proposal.agent_id}
+            and user_id in {"", proposal.scope.user_id}
+            and chat_id in {"", proposal.scope.chat_id}
+            and proposal.id.startswith(prefix)
         )
-        return sorted(found, key=lambda one: (one.create_time, one.id))[:limit]
+        return sorted(proposals, key=lambda proposal: (proposal.create_time, proposal.id))[:limit]
 
     async def proposal_count(self) -> int:
         return len(self._state.proposals)
 
     async def runs(self, *, job: str = "", limit: int, before: datetime | None = None, prefix: str = "") -> list[Run]:
-        found = (one for one in self._state.runs.values() if job in {"", one.job} and one.id.startswith(prefix))
-        return sorted((one for one in found if before is None or one.start_time < before), key=latest_first)[:limit]
+        runs = (run for run in self._state.runs.values() if job in {"", run.job} and run.id.startswith(prefix))
+        return sorted((run for run in runs if before is None or run.start_time < before), key=latest_first)[:limit]

@@ -157,8 +157,8 @@ def _unlinked(details: dict[str, Any], known: Collection[str], *, is_deleted: bo
         judgement["evidence"] = next(iter(details.get("contested_with", ())), "")
     if judgement and not is_superseded and (is_deleted or not details.get("contested_with")):
         del details["judgement"]
-    kept = {name: value for name, value in details.items() if value or value == 0}
-    return json.dumps(kept, ensure_ascii=False)
+    values = {name: value for name, value in details.items() if value or value == 0}
+    return json.dumps(values, ensure_ascii=False)
 
 
 def _forget_unnamed(con: duckdb.DuckDBPyConnection, rows: dict[str, dict[str, Any]]) -> None:
@@ -218,9 +218,9 @@ def traits(con: duckdb.DuckDBPyConnection) -> None:
 
 def places(con: duckdb.DuckDBPyConnection) -> None:
     """List memories of kind EPISODE under their threads and sessions, as those are that were stored of late."""
-    said = con.execute("SELECT id, facets, details FROM memories WHERE kind = 'episode'").fetchall()
+    rows = con.execute("SELECT id, facets, details FROM memories WHERE kind = 'episode'").fetchall()
     changed: dict[str, list[str]] = {"id": [], "facets": []}
-    for memory_id, facets, details in said:
+    for memory_id, facets, details in rows:
         source = json.loads(details).get("source") or {}
         terms = [f"{name}:{source[f'{name}_id']}" for name in ("thread", "session") if source.get(f"{name}_id")]
         known = [text for text in facets.split("\x1f") if text]

@@ -21,13 +21,13 @@ from memoryd.model.trust import Trust
 from memoryd.store.base import Store
 from memoryd.turns import in_turns
 
-__all__ = ["Said", "erase_said", "joined", "refuse_higher", "said_of"]
+__all__ = ["Occurrences", "erase_occurrences", "joined", "occurrences_of", "refuse_higher"]
 
 AT_ONCE = 500  # messages or threads that are read at once
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class Occurrences:
     """Where names stand in an owner's conversations."""
 
     messages: tuple[Message, ...] = ()
@@ -39,34 +39,36 @@ class Said:
     @property
     def trusts(self) -> list[Trust]:
         """Every class of trust of it."""
-        held = [] if self.working_memory is None else [self.working_memory.trust]
+        trusts = [] if self.working_memory is None else [self.working_memory.trust]
         return [
             *(message.trust for message in self.messages),
             *(thread.summary_trust for thread in self.threads if thread.summary),
             *(thread.working_memory_trust for thread in self.threads if thread.working_memory),
-            *held,
+            *trusts,
         ]
 
 
-def joined(each: Sequence[Said]) -> Said:
+def joined(each: Sequence[Occurrences]) -> Occurrences:
     """Return what stands in several owners' conversations as one; of their working memories the first."""
-    return Said(
-        tuple(message for said in each for message in said.messages),
-        tuple(thread for said in each for thread in said.threads),
-        next((said.working_memory for said in each if said.working_memory is not None), None),
+    return Occurrences(
+        tuple(message for occurrences in each for message in occurrences.messages),
+        tuple(thread for occurrences in each for thread in occurrences.threads),
+        next((occurrences.working_memory for occurrences in each if occurrences.working_memory is not None), None),
     )
 
 
-def refuse_higher(said: Said, caller: Caller) -> None:
+def refuse_higher(occurrences: Occurrences, caller: Caller) -> None:
     """Raise TrustTooLow where some of it is of higher trust than a caller."""
-    if any(trust.outranks(caller.trust) for trust in said.trusts) or not all(map(caller.may_erase, said.messages)):
+    if any(trust.outranks(caller.trust) for trust in occurrences.trusts) or not all(
+        map(caller.may_erase, occurrences.messages)
+    ):
         raise TrustTooLow(
             "some messages that name this person are of higher trust, or of another user of the chat; nothing was"
             " erased"
         )
 
 
-async def said_of(names: Sequence[str], owner: Owner, store: Store) -> Said:
+async def occurrences_of(names: Sequence[str], owner: Owner, store: Store) -> Occurrences:
     """Return where one of some names stands, as words of their own."""
     messages: list[Message] = []
     words = [longest_word(name) for name in names]
@@ -74,15 +76,15 @@ async def said_of(names: Sequence[str], owner: Owner, store: Store) -> Said:
     while page := await store.conversations.numbered(after, limit=AT_ONCE, owner=owner, words=words):
         messages += [message async for _, message in in_turns(page) if _names(names, _texts(message))]
         after = page[-1][0]
-    held = await store.conversations.working_memory(owner)
+    working_memory = await store.conversations.working_memory(owner)
     threads = await _threads(names, owner, store)
-    return Said(tuple(messages), tuple(threads), held if _names(names, held.text) else None)
+    return Occurrences(tuple(messages), tuple(threads), working_memory if _names(names, working_memory.text) else None)
 
 
 def _texts(message: Message) -> str:
     calls = (f"{call.name} {_plain(call.arguments)}" for call in message.tool_calls)
-    told = (message.name, message.input_source, message.content, *calls, _plain(message.metadata))
-    return "\n".join(told)
+    texts = (message.name, message.input_source, message.content, *calls, _plain(message.metadata))
+    return "\n".join(texts)
 
 
 def _plain(text: str) -> str:
@@ -101,31 +103,31 @@ def _names(names: Sequence[str], text: str) -> bool:
 
 async def _threads(names: Sequence[str], owner: Owner, store: Store) -> list[Thread]:
     visible = Visibility(owner.agent_id, owner.scope.user_id, owner.scope.chat_id)
-    found: list[Thread] = []
+    threads: list[Thread] = []
     after = None
     while True:
         page = await store.conversations.threads(visible, limit=AT_ONCE, after=after)
-        found += [one for one in page if _names(names, one.summary) or _names(names, one.working_memory)]
+        threads += [thread for thread in page if _names(names, thread.summary) or _names(names, thread.working_memory)]
         if len(page) < AT_ONCE:
-            return found
+            return threads
         after = (page[-1].update_time, page[-1].id)
 
 
-async def erase_said(
-    names: Sequence[str], said: Said, owner: Owner, caller: Caller, ports: Ports, *, now: datetime
+async def erase_occurrences(
+    names: Sequence[str], occurrences: Occurrences, owner: Owner, caller: Caller, ports: Ports, *, now: datetime
 ) -> None:
     """
     Erase messages, summaries and working memories with some names, thread by thread.
 
     Raises TrustTooLow, before anything is erased, where some of it is of higher trust.
     """
-    refuse_higher(said, caller)
-    by_thread: dict[str, list[Message]] = {one.id: [] for one in said.threads}
-    for message in said.messages:
+    refuse_higher(occurrences, caller)
+    by_thread: dict[str, list[Message]] = {thread.id: [] for thread in occurrences.threads}
+    for message in occurrences.messages:
         by_thread.setdefault(message.thread_id, []).append(message)
     for thread_id, messages in by_thread.items():
         await _erase_of_thread(owner, thread_id, messages, names, caller, ports, now)
-    if said.working_memory is not None:
+    if occurrences.working_memory is not None:
         await _forget_working_memory(owner, names, caller, ports, now)
 
 
@@ -142,13 +144,13 @@ async def _erase_of_thread(
         thread = await ports.store.conversations.thread(owner, thread_id)
         places = {(thread_id, message.seq) for message in messages}
         left = {message.id for message in messages}
-        gone = [one for one in await ports.messages_at(owner, places) if one.id in left]
+        gone = [message for message in await ports.messages_at(owner, places) if message.id in left]
         if thread is None:
             return Decision(None, no_answer)
         sessions = [
-            one.without(gone, thread)
-            for one_id in dict.fromkeys([*(one.session_id for one in gone), thread.session_id])
-            if one_id and (one := await ports.store.conversations.session(owner, thread_id, one_id)) is not None
+            session.without(gone, thread)
+            for one_id in dict.fromkeys([*(message.session_id for message in gone), thread.session_id])
+            if one_id and (session := await ports.store.conversations.session(owner, thread_id, one_id)) is not None
         ]
         ports.shared.last_threads.take(owner, thread_id)
         changed = _without(replace(
@@ -198,8 +200,8 @@ async def _forget_working_memory(
     owner: Owner, names: Sequence[str], caller: Caller, ports: Ports, now: datetime
 ) -> None:
     async def decide() -> Decision[None]:
-        held = await ports.store.conversations.working_memory(owner)
-        if not _names(names, held.text):
+        working_memory = await ports.store.conversations.working_memory(owner)
+        if not _names(names, working_memory.text):
             return Decision(None, no_answer)
         talk = ConversationChange(owner, working_memory=WorkingMemory())
         return Decision(ChangeSet(conversation=talk, marks={PURGE: now}), no_answer)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from memoryd.knowledge.lexicon.spelling import word_set
 from memoryd.knowledge.secrets.placeholders import is_placeholder, is_template
 
-__all__ = ["is_told", "names_credential"]
+__all__ = ["is_labelled", "names_credential"]
 
 WINDOW = 200  # characters after the word in which its value begins and ends
 BEFORE = 60  # characters before the word that are looked at
@@ -132,7 +132,7 @@ _SPEECH = word_set("""
 
 
 @dataclass(frozen=True)
-class _Told:
+class _Credential:
     """A value that follows the word for a credential."""
 
     kind: str  # the group of _WORD
@@ -149,31 +149,31 @@ def names_credential(name: str) -> bool:
     return bool(_WORD.search(name) or _OTHER_NAMES.search(name))
 
 
-def is_told(text: str) -> bool:
+def is_labelled(text: str) -> bool:
     """Return whether a text tells a credential."""
-    told = {
-        _Told("password", match[1], quoted=True, alone=True, setting=True, spoken=False)
+    credentials = {
+        _Credential("password", match[1], quoted=True, alone=True, setting=True, spoken=False)
         for match in _SQL.finditer(text)
     }
     if any(not _NO_SEED.intersection(match["words"].lower().split()) for match in _SEED.finditer(text)):
         return True
-    told.update(_first(match) for match in _FIRST.finditer(text))
-    told.update(value for word in _WORD.finditer(text) for value in _after(text, word))
-    return any(map(_is_secret, told))
+    credentials.update(_first(match) for match in _FIRST.finditer(text))
+    credentials.update(value for word in _WORD.finditer(text) for value in _after(text, word))
+    return any(map(_is_secret, credentials))
 
 
-def _first(match: re.Match[str]) -> _Told:
-    return _Told("password", match["plain"], quoted=False, alone=False, setting=False, spoken=True)
+def _first(match: re.Match[str]) -> _Credential:
+    return _Credential("password", match["plain"], quoted=False, alone=False, setting=False, spoken=True)
 
 
-def _after(text: str, word: re.Match[str]) -> list[_Told]:
+def _after(text: str, word: re.Match[str]) -> list[_Credential]:
     """Return the value that follows a word for a credential, if one does."""
     kind = word.lastgroup or ""
     after = text[word.end() : word.end() + WINDOW]
     before = text[max(0, word.start() - BEFORE) : word.start()].rpartition("\n")[2]
-    assigned, said = _value_after(before, after, kind)
+    assigned, value = _value_after(before, after, kind)
     element = _ELEMENT.match(after) if before.endswith("<") else None
-    match = element or assigned or said
+    match = element or assigned or value
     if match is None or before.lower().endswith(("public", "publickey")):
         return []
     if kind in {"login", "name"} and ("\n" in match.group() or after.startswith((" to ", " on "))):
@@ -181,7 +181,7 @@ def _after(text: str, word: re.Match[str]) -> list[_Told]:
     groups = match.groupdict()
     rest = after[match.end() :].partition("\n")[0]
     return [
-        _Told(
+        _Credential(
             kind=kind,
             value=groups.get("quoted") or groups.get("plain") or "",
             quoted=bool(groups.get("quoted")),
@@ -189,7 +189,7 @@ def _after(text: str, word: re.Match[str]) -> list[_Told]:
             or not (_FOREIGN.match(match.group()) or rest.strip(" \t\r.,;!?)'\"”’`*") or before.endswith(", ")),
             prose=match is assigned and bool(_IN_PROSE.fullmatch(rest)) and not _IN_CODE.search(before),
             setting=word.group().isupper() or bool(_SETTING.search(before)),
-            spoken=match is said,
+            spoken=match is value,
         )
     ]
 
@@ -199,9 +199,9 @@ def _value_after(before: str, after: str, kind: str) -> tuple[re.Match[str] | No
     assigned = _SET.match(after)
     if assigned is not None or kind in {"login", "name"}:
         return assigned, None
-    said = _SAYS.match(after)
-    if said is not None:
-        return None, said
+    match = _SAYS.match(after)
+    if match is not None:
+        return None, match
     assigned = _CALL.match(after)
     return assigned, _beside(before, after) if kind == "password" and assigned is None else None
 
@@ -217,69 +217,69 @@ def _beside(before: str, after: str) -> re.Match[str] | None:
     return match if _looks_made_up(value) and not is_template(value) else None
 
 
-def _is_secret(told: _Told) -> bool:
+def _is_secret(credential: _Credential) -> bool:
     """Whether a value is a credential, and no remark, expression, type, message or placeholder."""
-    if told.kind == "number":
-        return re.fullmatch(r"\d{3,8}", told.value.rstrip(_ENDS)) is not None
-    value = told.value.strip() if told.quoted else told.value.rstrip(_ENDS)
+    if credential.kind == "number":
+        return re.fullmatch(r"\d{3,8}", credential.value.rstrip(_ENDS)) is not None
+    value = credential.value.strip() if credential.quoted else credential.value.rstrip(_ENDS)
     if len(value) < LEAST or is_template(value):
         return False
     if _is_random(value):
         return not is_placeholder(value)
     if value.isdecimal():
-        return told.kind == "password" and len(value) >= LEAST_DIGITS and not is_placeholder(value)
-    return _is_spoken_secret(told, value) if told.spoken else _is_assigned_secret(told, value)
+        return credential.kind == "password" and len(value) >= LEAST_DIGITS and not is_placeholder(value)
+    return _is_spoken_secret(credential, value) if credential.spoken else _is_assigned_secret(credential, value)
 
 
-def _is_spoken_secret(told: _Told, value: str) -> bool:
+def _is_spoken_secret(credential: _Credential, value: str) -> bool:
     """Whether what a sentence says of a credential is its value."""
-    if told.quoted:
+    if credential.quoted:
         return not _is_speech(value) and (not is_placeholder(value) or bool(re.search(r"\d", value)))
     if _looks_made_up(value):
         return True
-    return told.alone and told.kind == "password" and _is_plain_word(value, quoted=False)
+    return credential.alone and credential.kind == "password" and _is_plain_word(value, quoted=False)
 
 
-def _is_assigned_secret(told: _Told, value: str) -> bool:
+def _is_assigned_secret(credential: _Credential, value: str) -> bool:
     """Whether what is assigned to a credential's name is its value."""
     if (
         is_placeholder(value)
         or _PATH.fullmatch(value)
-        or _DOTTED.fullmatch(told.value.rstrip(".,;:)]}"))
+        or _DOTTED.fullmatch(credential.value.rstrip(".,;:)]}"))
         or _TECHNICAL.fullmatch(value)
     ):
         return False
-    if told.quoted and (_is_speech(value) or told.value[-1] in ": "):
+    if credential.quoted and (_is_speech(value) or credential.value[-1] in ": "):
         return False
-    if not told.quoted and _CODE.fullmatch(told.value) and not _is_value_and_no_name(told, value):
+    if not credential.quoted and _CODE.fullmatch(credential.value) and not _is_value_and_no_name(credential, value):
         return False
-    if told.kind in {"token", "name"}:
+    if credential.kind in {"token", "name"}:
         return (
             len(value) >= LEAST_TOKEN and bool(_TOKEN_SIGNS.fullmatch(value) and re.search(r"\d", value))
-        ) or _is_phrase(told)
+        ) or _is_phrase(credential)
     if value.isalpha():
-        return (told.quoted or told.alone) and _is_plain_word(value, quoted=told.quoted)
+        return (credential.quoted or credential.alone) and _is_plain_word(value, quoted=credential.quoted)
     if " " in value:
-        return _is_phrase(told)
-    return _looks_made_up(value) or told.quoted
+        return _is_phrase(credential)
+    return _looks_made_up(value) or credential.quoted
 
 
-def _is_value_and_no_name(told: _Told, value: str) -> bool:
+def _is_value_and_no_name(credential: _Credential, value: str) -> bool:
     """Whether a value that looks like a name in code is one all the same: alone in its line, or of a setting."""
-    if told.setting and re.fullmatch(r"\w+", value):
+    if credential.setting and re.fullmatch(r"\w+", value):
         return True
-    if told.prose and told.kind == "password" and re.fullmatch(r"[A-Za-z]{3,}\d+", value):
+    if credential.prose and credential.kind == "password" and re.fullmatch(r"[A-Za-z]{3,}\d+", value):
         return True
     return (
-        told.alone
-        and told.kind not in {"token", "name"}
+        credential.alone
+        and credential.kind not in {"token", "name"}
         and bool(re.fullmatch(r"[A-Za-z]+\d[\w$]*|[a-z]+|[A-Za-z_]+\d+", value))
     )
 
 
-def _is_phrase(told: _Told) -> bool:
+def _is_phrase(credential: _Credential) -> bool:
     """Whether a value is a phrase of words in quotes, as passphrases and seeds are."""
-    return told.quoted and len(told.value.split()) > 2 and told.kind in {"password", "token"}  # noqa: PLR2004
+    return credential.quoted and len(credential.value.split()) > 2 and credential.kind in {"password", "token"}  # noqa: PLR2004
 
 
 def _is_plain_word(value: str, *, quoted: bool) -> bool:
