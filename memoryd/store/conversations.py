@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from memoryd.model.conversation import FirstSaid, Message, Session, SessionState, Thread, WorkingMemory
+from memoryd.model.limits import how_many_fit
 from memoryd.model.scope import Owner, Visibility
 
 if TYPE_CHECKING:
@@ -88,6 +89,10 @@ class MessageSelector:
             raise ValueError("a thread is of one owner; without it, ids of all owners are asked for")
         if self.owner is None and self.ids is None:
             raise ValueError("neither an owner nor ids are given")
+
+    def fitting(self, sizes: Sequence[int]) -> int:
+        """Return how many of the last messages of these sizes are read."""
+        return max(2, 1 + how_many_fit(reversed(sizes), self.most_bytes)) if self.most_bytes else len(sizes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

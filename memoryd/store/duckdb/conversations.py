@@ -42,7 +42,7 @@ T = TypeVar("T")
 NO_END = 2**62
 WINDOW, WIDER = 4, 16  # of a page: how many times its size is looked at, and how much more where that has too few
 FEW_PLACES = 32  # of messages in several threads
-FEW_MESSAGES = 2  # of a page: as many are read whatever their size
+FEW_MESSAGES = 16  # of a page: as many are read whatever their size, some 20 MB at the most
 OTHERWISE_WRITTEN = r"\\u|[\x{ff01}-\x{ff5e}\x{300}-\x{36f}]"
 """Letters as their numbers in JSON, in full width, or with marks of their own: `contains` finds no word in these."""
 
@@ -148,9 +148,9 @@ class DuckDBConversations:
     def _messages(self, selector: MessageSelector) -> list[Message]:
         limit = selector.limit
         if selector.most_bytes and limit > FEW_MESSAGES:  # sizes are read before texts: the longest have a gigabyte
-            sizes = self._selected("text_bytes", selector, limit, lambda row: int(row[0]))
-            limit = min(limit, max(FEW_MESSAGES, 1 + how_many_fit(reversed(sizes), selector.most_bytes)))
-        return self._selected(", ".join(MESSAGE_COLUMNS), selector, limit, message_of)
+            limit = selector.fitting(self._selected("text_bytes", selector, limit, lambda row: int(row[0])))
+        messages = self._selected(", ".join(MESSAGE_COLUMNS), selector, limit, message_of)
+        return messages[-selector.fitting([message.text_bytes for message in messages]) :]
 
     async def heads(self, selector: MessageSelector) -> list[MessageHead]:
         columns = f"{', '.join(OWNER)}, thread_id, seq, id, text_bytes"

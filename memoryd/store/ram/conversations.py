@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.model.conversation import FirstSaid, Message, Session, SessionState, Thread, WorkingMemory
-from memoryd.model.limits import how_many_fit
 from memoryd.model.scope import Owner, Visibility
 from memoryd.store.conversations import MessageHead, MessageSelector, Place, ThreadSelector
 from memoryd.store.ram.state import RamState
@@ -89,10 +88,7 @@ class RamConversations:
         messages.sort(key=lambda message: (message.thread_id, message.seq))
         if selector.limit:
             messages = messages[-selector.limit :] if selector.is_from_end else messages[: selector.limit]
-        if selector.most_bytes:
-            fitting = how_many_fit((message.text_bytes for message in reversed(messages)), selector.most_bytes)
-            messages = messages[-max(2, 1 + fitting) :]
-        return messages
+        return messages[-selector.fitting([message.text_bytes for message in messages]) :]
 
     async def heads(self, selector: MessageSelector) -> list[MessageHead]:
         messages = await self.messages(selector)
