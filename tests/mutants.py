@@ -66,7 +66,7 @@ MUTANTS = [
     ("memoryd/domain/pipeline.py", "    for _ in range(ATTEMPTS - 1):", "    for _ in range(0):", TWO),
     ("memoryd/domain/writing/evict.py", "victims.append(memory)", "victims.append(memory); ended.add(memory_id)", TWO),
     ("memoryd/store/duckdb/writer.py", "self._opened.watermark.advance(self._seq)", "pass", "tests/test_opening.py"),
-    ("memoryd/store/duckdb/opening.py", "if commit_seq < noted[1] and", "if commit_seq > noted[1] and",
+    ("memoryd/store/duckdb/proof.py", "if commit_seq < noted[1] and", "if commit_seq > noted[1] and",
      "tests/test_opening.py"),
     ("memoryd/store/duckdb/memories.py", '        source, params = queries.union_of_owners(visible, (f"id >= ?',
      '        source, params = queries.union_of_owners(visible, (f"true OR id >= ?', STORE),

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 from memory_client import Draft, MessageDraft, MessageSearch
 
-from memoryd.domain.retrieval.search import Found, said_once
+from memoryd.domain.retrieval.search import ScoredMemory, said_once
 from memoryd.knowledge.grammar.sentences import asked_sentences, is_courtesy, sentences_of, states_nothing
 from tests.builders import memory as stated
 from tests.support import until
@@ -119,7 +119,7 @@ def test_a_repeated_mark_is_split_in_the_time_of_any_text():
 
 def test_what_several_questions_found_is_said_once_under_the_best():
     def found(name, score, *same):
-        return Found(score, score, 0.0, stated(name, id=name), same)
+        return ScoredMemory(score, score, 0.0, stated(name, id=name), same)
 
     # one question found "a" and collapsed "b" under it, the other the other way round; "c" says the same as "b"
     hits = [found("b", 0.9, "a"), found("d", 0.8), found("a", 0.7, "b", "c"), found("c", 0.6)]

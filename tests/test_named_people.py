@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from memoryd.domain.retrieval.search import Found, _of_named_first
+from memoryd.domain.retrieval.search import ScoredMemory, _of_named_first
 from memoryd.model.entity import EntityType, Form, Mention
 from memoryd.model.trust import Trust
 from tests.builders import memory
@@ -172,7 +172,7 @@ def test_a_sandbox_that_says_who_it_is_moves_nothing_of_the_hosts():
         ("I live in Ghent", Trust.HOST, ()),
     ]
     hits = [
-        Found(0.9 - n / 10, 0.0, 0.0, replace(memory(text), id=f"m{n}", trust=trust, mentions=mentions))
+        ScoredMemory(0.9 - n / 10, 0.0, 0.0, replace(memory(text), id=f"m{n}", trust=trust, mentions=mentions))
         for n, (text, trust, mentions) in enumerate(told)
     ]
     assert hits == _of_named_first(hits, {"an"})

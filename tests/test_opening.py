@@ -16,6 +16,7 @@ from memoryd.model.change import ChangeSet
 from memoryd.model.grant import GrantUsage
 from memoryd.model.query import Filter
 from memoryd.model.scope import Scope
+from memoryd.store.duckdb.checking import repair_database
 from memoryd.store.duckdb.migrations import MIGRATIONS
 from memoryd.store.duckdb.watermark import CommitWatermark, read_watermark
 from memoryd.store.opening import StoreRefused
@@ -53,10 +54,10 @@ def put_and_die(folder: Path, count: int) -> None:
     subprocess.run([sys.executable, "-c", PUT, str(folder), str(count)], check=True)
 
 
-def refused(folder: Path, **more) -> str:
+def refused(folder: Path, tried=open_database, **more) -> str:
     before = {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix in {".duckdb", ".seq"}}
     with pytest.raises(StoreRefused) as caught:
-        open_database(folder / "memory.duckdb", memory_limit_bytes=MEMORY_LIMIT, **more).close()
+        tried(folder / "memory.duckdb", memory_limit_bytes=MEMORY_LIMIT, **more)
     after = {path.name: path.read_bytes() for path in folder.iterdir() if path.name in before}
     assert before.keys() == after.keys()
     assert before.get("memory.duckdb.seq") == after.get("memory.duckdb.seq")
@@ -113,9 +114,9 @@ def test_a_loss_is_given_up_only_by_its_number(folder):
     contents(folder)
     put_and_die(folder, 3)
     (folder / "memory.duckdb.wal").unlink()
-    refused(folder, accept_loss=0)
-    refused(folder, accept_loss=3)
-    open_database(folder / "memory.duckdb", memory_limit_bytes=MEMORY_LIMIT, accept_loss=1).close()
+    for number in (0, 3):
+        assert "nothing was changed" in refused(folder, repair_database, accept_loss=number)
+    repair_database(folder / "memory.duckdb", memory_limit_bytes=MEMORY_LIMIT, accept_loss=1)
     assert ["m0"] == contents(folder)
 
 
@@ -130,7 +131,7 @@ def test_a_missing_side_file_is_refused_until_it_is_adopted(folder):
     put_and_die(folder, 2)
     (folder / "memory.duckdb.seq").unlink()
     assert "--adopt" in refused(folder)
-    open_database(folder / "memory.duckdb", memory_limit_bytes=MEMORY_LIMIT, adopt=True).close()
+    repair_database(folder / "memory.duckdb", memory_limit_bytes=MEMORY_LIMIT, adopt=True)
     assert 2 == len(contents(folder))
 
 
@@ -189,7 +190,7 @@ def test_a_foreign_file_is_refused(folder, content):
 
 def test_a_database_of_something_else_is_refused(folder):
     duckdb.connect(str(folder / "memory.duckdb")).execute("CREATE TABLE t (a INT)").close()
-    assert "not a memoryd database" in refused(folder, adopt=True)
+    assert "not a memoryd database" in refused(folder, repair_database, adopt=True)
 
 
 def test_a_truncated_database_is_refused(folder):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from memoryd.domain.retrieval.pairs import CLOSE, CLOSE_CONTESTED
 from memoryd.domain.retrieval.ranking import WEIGHTS, Weights
 from memoryd.domain.retrieval.relevance import SEEN_STATEMENTS
-from memoryd.domain.retrieval.search import Asked, Found, falling
+from memoryd.domain.retrieval.search import Asked, ScoredMemory, falling
 from memoryd.domain.retrieval.search import search as best_of
 from memoryd.index.question import Question
 from memoryd.index.scope import ScopeIndex
@@ -205,7 +205,7 @@ def test_a_cosine_has_the_same_bits_alone_and_among_others(count):
 
 def test_scores_fall_of_statements_and_of_messages_each():
     def found(score, kind=Kind.FACT):
-        return Found(score, score, 0.0, memory(f"{score}", kind=kind))
+        return ScoredMemory(score, score, 0.0, memory(f"{score}", kind=kind))
 
     hits = [found(0.5), found(0.7), found(0.6, Kind.EPISODE), found(0.2), found(0.3), found(0.65, Kind.EPISODE)]
     assert [0.5, 0.5, 0.6, 0.2, 0.2, 0.6] == [hit.score for hit in falling(hits)]

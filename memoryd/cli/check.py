@@ -8,12 +8,14 @@ import os
 import secrets
 import sys
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfoNotFoundError
 
 from memory_cli.output import as_json, one_line, size
 
+from memoryd.cli.packages import differing_packages
 from memoryd.cli.places import config_path, places_of, with_places
 from memoryd.daemon.config import Config
 from memoryd.daemon.config_file import read_config
@@ -22,6 +24,9 @@ from memoryd.errors import EXIT_REFUSED, StartupError
 from memoryd.identity.listeners import check_directory
 from memoryd.identity.socket_lease import check_apart, check_place
 from memoryd.paths import Places, open_to_others
+
+if TYPE_CHECKING:
+    from memoryd.store.base import StoreCheck
 
 __all__ = ["add_check_command"]
 
@@ -34,18 +39,23 @@ def add_check_command(commands: Any, common: argparse.ArgumentParser) -> None:
         "check",
         parents=[common],
         help="check configuration, model and database",
-        description="Look at configuration, model and database without starting anything; all that is wrong is named"
-        " at once, at the end.",
+        description="Look at configuration, packages, model and database without starting or changing anything; all"
+        " that is wrong is named at once, at the end. A database in a folder that cannot be written is read, too.",
         epilog="examples:\n  memoryd check\n  memoryd check --quiet && systemctl restart memoryd\n"
-        "  memoryd check --config /etc/memoryd/memoryd.toml --json\n\n"
+        "  memoryd check --config /etc/memoryd/memoryd.toml --json\n"
+        "  memoryd check --data-dir /mnt/backup --migrate    (what a start would do, now)\n\n"
         "exit codes: 0 all is well, 75 the embedding endpoint is down, 78 the daemon would not start",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.set_defaults(run=_check)
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--quiet", action="store_true", help="say only what is wrong")
-    parser.add_argument("--adopt", action="store_true", help="take a database as it is whose side file is lost")
-    parser.add_argument(
+    changing = parser.add_mutually_exclusive_group()
+    changing.add_argument(
+        "--migrate", action="store_true", help="bring the database to the schema of this version; a copy is kept"
+    )
+    changing.add_argument("--adopt", action="store_true", help="take a database as it is whose side file is lost")
+    changing.add_argument(
         "--accept-loss", metavar="SEQ", type=int, help="go on with a database that ends at this transaction"
     )
 
@@ -89,21 +99,31 @@ def _check(args: argparse.Namespace) -> int:
     tell(f"\nsocket    {places.socket}")
     seen = {"model": _model(config, faults), "llm": _llm(config, faults)}
     _rest(config, faults)
+    checked = None
     with faults.noting():
-        seen["database"] = _database(args, config, places)
+        checked = _database(args, config, places)
+        seen["database"] = _told(checked, places)
     _doors(config, places, faults)
     _files(config, places, faults)
-    warning = open_to_others(places.database.parent)
+    packages = differing_packages()
+    warnings = [warning] if (warning := open_to_others(places.database.parent)) else []
+    warnings += [f"other packages than those that were tested: {', '.join(map(str, packages))}"] if packages else []
     for name, problem in seen.items():
         if problem:
             tell(f"{name:<9} {problem}")
     if args.json:
-        report = {"config": _keys(config), "database": str(places.database), "socket": str(places.socket)}
-        print(as_json({**report, "warnings": [warning] if warning else [], "faults": faults.said}))
-    if warning and not args.json:
-        print(f"memoryd: warning: {warning}", file=sys.stderr)
+        report: dict[str, Any] = {
+            "config": _keys(config),
+            "database": str(places.database),
+            "socket": str(places.socket),
+        }
+        report["store"] = None if checked is None else {**asdict(checked), "migrates": checked.migrates}
+        report["packages"] = [package._asdict() for package in packages]
+        print(as_json({**report, "warnings": warnings, "faults": faults.said}))
     sys.stdout.flush()
     if not args.json:
+        for warning in warnings:
+            print(f"memoryd: warning: {warning}", file=sys.stderr)
         for problem in faults.said:
             print(f"memoryd: {one_line(with_places(problem, args))}", file=sys.stderr)
     return faults.exit_code
@@ -222,24 +242,31 @@ def _rest(config: Config, faults: _Faults) -> None:
             server_credentials(config)
 
 
-def _database(args: argparse.Namespace, config: Config, places: Places) -> str:
-    """Open the database and read all of it; return what it is like, in words."""
-    from memoryd.store.opening import StoreInUse, StoreOptions, check_store
+def _database(args: argparse.Namespace, config: Config, places: Places) -> StoreCheck | None:
+    """Read all of the database, and change what was asked for; None while a daemon serves it."""
+    from memoryd.store.opening import StoreInUse, StoreOptions, check_store, migrate_store, repair_store
 
-    repairs = args.adopt or args.accept_loss is not None
-    if not places.database.exists() and not repairs:
-        beside = list(places.database.parent.glob(f"{places.database.name}.*"))
-        if not [path for path in beside if not path.name.endswith(".lock")]:
-            return f"{places.database} will be made at the first start"
+    options = StoreOptions(places.database, config.store.memory_limit_bytes)
+    if args.migrate:
+        return migrate_store(options, random_bytes=secrets.token_bytes)
+    if args.adopt or args.accept_loss is not None:
+        return repair_store(options, adopt=args.adopt, accept_loss=args.accept_loss)
     try:
-        seq = check_store(
-            StoreOptions(places.database, config.store.memory_limit_bytes),
-            random_bytes=secrets.token_bytes,
-            adopt=args.adopt,
-            accept_loss=args.accept_loss,
-        )
+        return check_store(options)
     except StoreInUse:
-        if repairs:
-            raise
+        return None
+
+
+def _told(checked: StoreCheck | None, places: Places) -> str:
+    """Return what the database is like, in words."""
+    if checked is None:
         return f"{places.database} is in use by a running memoryd, so it was not looked at"
-    return f"{places.database}: whole, up to transaction {seq}"
+    if not checked.schema_version:
+        return f"{places.database} will be made at the first start"
+    whole = f"{places.database}: whole, up to transaction {checked.commit_seq}"
+    if checked.migrates:
+        return (
+            f"{whole}; schema {checked.schema_version}, which this memoryd would migrate to"
+            f" {checked.latest_schema_version} at the start"
+        )
+    return f"{whole}; its filter terms would be written anew" if checked.rewrites_filter_terms else whole

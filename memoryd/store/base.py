@@ -23,7 +23,7 @@ from memoryd.store.conversations import ConversationStore
 from memoryd.store.memories import MemoryStore
 from memoryd.store.work import WorkStore
 
-__all__ = ["FileBacked", "GrantStore", "OwnerStore", "PeopleStore", "Store", "StoreInfo"]
+__all__ = ["FileBacked", "GrantStore", "OwnerStore", "PeopleStore", "Store", "StoreCheck", "StoreInfo"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +44,22 @@ class StoreInfo:
     """32 random bytes made with the store, for signing page tokens."""
     damage: str = ""
     """What cannot be read of it, as far as anybody has seen; then the counts above may be missing. Empty: nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoreCheck:
+    """What was found when all of a store was read, and what a start of this version would change."""
+
+    commit_seq: int
+    schema_version: int
+    """0: the first start makes it."""
+    latest_schema_version: int
+    rewrites_filter_terms: bool
+
+    @property
+    def migrates(self) -> bool:
+        """Whether a start would bring it to another schema."""
+        return 0 < self.schema_version < self.latest_schema_version
 
 
 class PeopleStore(Protocol):

@@ -7,11 +7,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from memoryd.model.call_context import Journal
-from memoryd.store.base import Store
+from memoryd.store.base import Store, StoreCheck
 from memoryd.store.ram import RamStore
 from memoryd.store.refusal import StoreInUse, StoreRefused
 
-__all__ = ["StoreInUse", "StoreOptions", "StoreRefused", "check_store", "open_store"]
+__all__ = [
+    "StoreInUse",
+    "StoreOptions",
+    "StoreRefused",
+    "check_store",
+    "migrate_store",
+    "open_store",
+    "repair_store",
+]
 
 Tell = Callable[[int, int], None]
 """Is told how many rows of how many are done, where a start takes long."""
@@ -61,23 +69,36 @@ def open_store(
         raise
 
 
-def check_store(
-    options: StoreOptions, *, random_bytes: Callable[[int], bytes], adopt: bool = False, accept_loss: int | None = None
-) -> int:
-    """
-    Open a store and read all of it; return the number of its last change set. StoreRefused says what is wrong.
-
-    With adopt, files without their side file are taken as they are; with accept_loss, those whose last change set has
-    exactly that number.
-    """
-    if options.path is None:
-        raise StoreRefused("a store in memory has nothing to check")
+def check_store(options: StoreOptions) -> StoreCheck:
+    """Read all of a store and change nothing; StoreRefused says what is wrong, StoreInUse that it is being served."""
     from memoryd.store import duckdb
 
-    return duckdb.check_database(
-        options.path,
-        memory_limit_bytes=options.memory_limit_bytes,
-        random_bytes=random_bytes,
-        adopt=adopt,
-        accept_loss=accept_loss,
+    return duckdb.check_database(_path_of(options), memory_limit_bytes=options.memory_limit_bytes)
+
+
+def migrate_store(options: StoreOptions, *, random_bytes: Callable[[int], bytes]) -> StoreCheck:
+    """Bring a store to the schema of this version, as a start would, and read all of it; StoreRefused."""
+    from memoryd.store import duckdb
+
+    return duckdb.migrate_database(
+        _path_of(options), memory_limit_bytes=options.memory_limit_bytes, random_bytes=random_bytes
     )
+
+
+def repair_store(options: StoreOptions, *, adopt: bool = False, accept_loss: int | None = None) -> StoreCheck:
+    """
+    Let a store be served as it is, once all of it was read; StoreRefused.
+
+    With adopt, one whose side file is lost; with accept_loss, one whose last change set has that number.
+    """
+    from memoryd.store import duckdb
+
+    return duckdb.repair_database(
+        _path_of(options), memory_limit_bytes=options.memory_limit_bytes, adopt=adopt, accept_loss=accept_loss
+    )
+
+
+def _path_of(options: StoreOptions) -> Path:
+    if options.path is None:
+        raise StoreRefused("a store in memory has no files")
+    return options.path

@@ -14,7 +14,7 @@ _shtab_memoryd_token_subparsers=(issue attenuate inspect revoke rotate)
 _shtab_memoryd_subparsers=(serve check status gc decay enrich reembed compact verify review jobs consolidate reflect sessions users user sandbox grant token audit completion)
 
 _shtab_memoryd_serve_option_strings=(-h --help --config --data-dir --socket)
-_shtab_memoryd_check_option_strings=(-h --help --config --data-dir --socket --json --quiet --adopt --accept-loss)
+_shtab_memoryd_check_option_strings=(-h --help --config --data-dir --socket --json --quiet --migrate --adopt --accept-loss)
 _shtab_memoryd_status_option_strings=(-h --help --config --data-dir --socket --json)
 _shtab_memoryd_gc_option_strings=(-h --help --config --data-dir --socket --dry-run --clock-is-right --json)
 _shtab_memoryd_decay_option_strings=(-h --help --config --data-dir --socket --json --dry-run)
@@ -74,6 +74,7 @@ _shtab_memoryd_check__h_nargs=0
 _shtab_memoryd_check___help_nargs=0
 _shtab_memoryd_check___json_nargs=0
 _shtab_memoryd_check___quiet_nargs=0
+_shtab_memoryd_check___migrate_nargs=0
 _shtab_memoryd_check___adopt_nargs=0
 _shtab_memoryd_status__h_nargs=0
 _shtab_memoryd_status___help_nargs=0

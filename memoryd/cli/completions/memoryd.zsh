@@ -10,7 +10,7 @@
 _shtab_memoryd_commands() {
   local _commands=(
     audit:'read the audit log, also while the daemon is stopped'
-    check:'Look at configuration, model and database without starting anything; all that is wrong is named at once, at the end.'
+    check:'Look at configuration, packages, model and database without starting or changing anything; all that is wrong is named at once, at the end. A database in a folder that cannot be written is read, too.'
     compact:'Rewrite the database without the bytes of what was purged.'
     completion:'Print the completion script of a shell.'
     consolidate:'Learn from all that waits, and end the sessions that were learnt from.'
@@ -129,6 +129,7 @@ _shtab_memoryd_check_options=(
   "--socket[the admin socket]:PATH:"
   "--json[print JSON]"
   "--quiet[say only what is wrong]"
+  "--migrate[bring the database to the schema of this version\; a copy is kept]"
   "--adopt[take a database as it is whose side file is lost]"
   "--accept-loss[go on with a database that ends at this transaction]:SEQ:"
 )

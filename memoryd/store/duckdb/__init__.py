@@ -1,6 +1,16 @@
 """The store that lasts: one DuckDB file, one writer, and a guard for what DuckDB itself does not notice."""
 
-from memoryd.store.duckdb.opening import Opened, check_database, open_database, unreadable
+from memoryd.store.duckdb.checking import check_database, migrate_database, repair_database
+from memoryd.store.duckdb.files import unreadable
+from memoryd.store.duckdb.opening import Opened, open_database
 from memoryd.store.duckdb.store import DuckDBStore
 
-__all__ = ["DuckDBStore", "Opened", "check_database", "open_database", "unreadable"]
+__all__ = [
+    "DuckDBStore",
+    "Opened",
+    "check_database",
+    "migrate_database",
+    "open_database",
+    "repair_database",
+    "unreadable",
+]

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memoryd.errors import Unavailable
-from memoryd.store.duckdb.opening import beside
+from memoryd.store.duckdb.files import beside, sync_folder
 
 if TYPE_CHECKING:
     import duckdb
@@ -95,11 +95,7 @@ def swap(path: Path) -> None:
     finally:
         os.close(handle)
     copy.replace(path)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    sync_folder(path.parent)
 
 
 def remains_of(path: Path) -> list[Path]:

@@ -13,7 +13,8 @@ import duckdb
 from memoryd.errors import Unavailable
 from memoryd.model.reports import Compaction
 from memoryd.store.duckdb.compact import COPY, catch_up, copy_to, detach, swap
-from memoryd.store.duckdb.opening import STORAGE_VERSION, Opened, beside
+from memoryd.store.duckdb.files import STORAGE_VERSION, beside
+from memoryd.store.duckdb.opening import Opened
 from memoryd.store.duckdb.readers import Readers
 from memoryd.store.duckdb.writer import Writer
 from memoryd.store.refusal import StoreRefused

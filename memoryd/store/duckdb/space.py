@@ -8,7 +8,7 @@ from pathlib import Path
 
 from memoryd.errors import Unavailable
 from memoryd.model.change import ChangeSet
-from memoryd.store.duckdb.opening import beside
+from memoryd.store.duckdb.files import beside
 from memoryd.store.duckdb.reserve import RESERVE, Reserve
 
 __all__ = ["LEAST_FREE_BYTES", "FreeSpace", "needed_bytes"]

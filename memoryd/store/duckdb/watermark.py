@@ -17,6 +17,8 @@ import zlib
 from pathlib import Path
 from uuid import UUID
 
+from memoryd.store.duckdb.files import sync_folder
+
 __all__ = ["CommitWatermark", "read_watermark"]
 
 _SLOT = struct.Struct("<16sQI")  # uuid, commit_seq, CRC-32 of both
@@ -33,7 +35,7 @@ def read_watermark(path: Path) -> tuple[UUID, int] | None:
     """Return uuid and highest commit_seq of the side file; None if it is missing or holds no valid slot. OSError."""
     try:
         data = path.read_bytes()
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     best: tuple[UUID, int] | None = None
     for n in range(SLOTS):
@@ -55,9 +57,7 @@ class CommitWatermark:
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         os.pwrite(self._file, _slot(store_id, commit_seq) * SLOTS, 0)
         os.fsync(self._file)
-        folder = os.open(path.parent, os.O_RDONLY)
-        os.fsync(folder)
-        os.close(folder)
+        sync_folder(path.parent)
         self._turn = 0
         self._dirty = threading.Event()
         self._closed = False

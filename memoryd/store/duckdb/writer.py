@@ -26,7 +26,8 @@ from memoryd.model.scope import Owner
 from memoryd.store.duckdb import rows
 from memoryd.store.duckdb.changes import add_recalls, write
 from memoryd.store.duckdb.damage import damage_of
-from memoryd.store.duckdb.opening import Opened, beside
+from memoryd.store.duckdb.files import beside
+from memoryd.store.duckdb.opening import Opened
 from memoryd.store.duckdb.space import FreeSpace
 from memoryd.store.duckdb.usage import UsageChanges, UsageCounts, counted_on, totals
 from memoryd.store.duckdb.vectors import VectorColumns

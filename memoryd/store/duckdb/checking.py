@@ -1,0 +1,111 @@
+"""Looking at a database without serving it: whether it is whole, and what a start would change."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import duckdb
+
+from memoryd.model import filter_terms
+from memoryd.store.base import StoreCheck
+from memoryd.store.duckdb.damage import read_everything
+from memoryd.store.duckdb.files import beside, connect, let_go, unreadable
+from memoryd.store.duckdb.migrations import MIGRATIONS
+from memoryd.store.duckdb.opening import lock_database, open_database
+from memoryd.store.duckdb.proof import Header, Noted, noted_of, prove, refuse_lost
+from memoryd.store.duckdb.watermark import CommitWatermark
+from memoryd.store.refusal import StoreInUse, StoreRefused
+
+__all__ = ["check_database", "migrate_database", "repair_database"]
+
+
+def check_database(path: Path, *, memory_limit_bytes: int) -> StoreCheck:
+    """
+    Read all of a database and change nothing, in a folder that cannot be written as well.
+
+    Raises StoreInUse, or StoreRefused where it would not be served.
+    """
+    with _kept_from_daemons(path):
+        noted = noted_of(path)
+        refuse_lost(path, noted)
+        return _checked(_read(path, noted, memory_limit_bytes) if path.exists() else None)
+
+
+def migrate_database(path: Path, *, memory_limit_bytes: int, random_bytes: Callable[[int], bytes]) -> StoreCheck:
+    """Bring a database to the schema of this version, as a start would, and read all of it."""
+    opened = open_database(path, memory_limit_bytes=memory_limit_bytes, random_bytes=random_bytes)
+    try:
+        read_everything(opened.connection)
+    except duckdb.Error as error:
+        raise unreadable(path, error) from None
+    finally:
+        with contextlib.suppress(duckdb.Error):  # a damaged one cannot be folded in
+            opened.close()
+    return check_database(path, memory_limit_bytes=memory_limit_bytes)
+
+
+def repair_database(
+    path: Path, *, memory_limit_bytes: int, adopt: bool = False, accept_loss: int | None = None
+) -> StoreCheck:
+    """
+    Write the side file anew, so that a database is served as it is; nothing else is changed.
+
+    With adopt, one without its side file; with accept_loss, one whose last transaction has that number, though more
+    was acknowledged. Raises StoreRefused.
+    """
+    lock = lock_database(path)
+    try:
+        if not path.exists():
+            raise StoreRefused(f"{path} does not exist, so there is nothing to repair; name the --data-dir")
+        noted = noted_of(path)
+        refuse_lost(path, noted, adopt=adopt)
+        header = _read(path, noted, memory_limit_bytes, accept_loss=accept_loss)
+        CommitWatermark(beside(path, ".seq"), header.store_id, header.commit_seq).close()
+    finally:
+        os.close(lock)
+    return _checked(header)
+
+
+def _read(path: Path, noted: Noted, memory_limit_bytes: int, *, accept_loss: int | None = None) -> Header:
+    con = connect(path, memory_limit_bytes, read_only=True)
+    try:
+        header = prove(con, path, noted, latest=len(MIGRATIONS), accept_loss=accept_loss)
+        read_everything(con)
+    except duckdb.Error as error:
+        raise unreadable(path, error) from None
+    finally:
+        let_go(con)
+    return header
+
+
+def _checked(header: Header | None) -> StoreCheck:
+    """Return what is told of a database; of one that is still to be made, too."""
+    latest = len(MIGRATIONS)
+    if header is None or not header.schema_version:
+        return StoreCheck(0, 0, latest, rewrites_filter_terms=False)
+    is_old = header.filter_terms != filter_terms.VERSION
+    return StoreCheck(header.commit_seq, header.schema_version, latest, rewrites_filter_terms=is_old)
+
+
+@contextlib.contextmanager
+def _kept_from_daemons(path: Path) -> Iterator[None]:
+    """Keep a daemon from starting meanwhile; where no lock file lies, none has ever run there. StoreInUse."""
+    try:
+        handle = os.open(beside(path, ".lock"), os.O_RDONLY | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError):
+        yield
+        return
+    except OSError as error:
+        raise StoreRefused(f"{beside(path, '.lock')} cannot be read: {error.strerror}") from None
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise StoreInUse(f"{path} is in use by another memoryd; stop it, or name another --data-dir") from None
+        yield
+    finally:
+        os.close(handle)
