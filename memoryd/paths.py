@@ -196,3 +196,5 @@ class Places:
     """The audit log."""
     tokenizers: Path
     """Tokenizers that requests may name."""
+    ledger: Path
+    """The folder of the ledger of purges."""

@@ -35,7 +35,8 @@ def places_of(args: argparse.Namespace, config: Config) -> Places:
     socket = args.socket or (Path(config.daemon.socket) if config.daemon.socket else paths.socket_path(os.environ))
     sandboxes = Path(config.sandbox.directory) if config.sandbox.directory else socket.absolute().parent / "sandboxes"
     audit = placed(config.audit.path) if config.audit.path else None
-    return Places(placed(config.store.path), socket, sandboxes, audit, placed(config.context.tokenizers))
+    tokenizers, ledger = placed(config.context.tokenizers), placed(config.store.ledger)
+    return Places(placed(config.store.path), socket, sandboxes, audit, tokenizers, ledger)
 
 
 def settle(args: argparse.Namespace) -> tuple[Config, Places]:

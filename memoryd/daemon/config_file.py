@@ -166,6 +166,8 @@ def _of_environment(
 def _check_store(config: Config) -> None:
     if not config.store.path.strip() or "\0" in config.store.path:
         raise ConfigError("store.path is empty; name the database file")
+    if not config.store.ledger.strip() or "\0" in config.store.ledger:
+        raise ConfigError("store.ledger is empty; name the folder of the ledger of purges")
 
 
 def _check_doors(config: Config) -> None:

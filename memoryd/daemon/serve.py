@@ -33,6 +33,7 @@ from memoryd.daemon.wiring import make_embedder, make_grants, make_ports, now_ut
 from memoryd.domain.background import BackgroundWorker
 from memoryd.domain.clock import AHEAD, CLOCK_SEEN, ClockWatch
 from memoryd.domain.conversation.waking import end_idle_sessions
+from memoryd.domain.forgetting.catch_up import catch_up
 from memoryd.domain.ports import Ports
 from memoryd.domain.retrieval.recall import write_recalls
 from memoryd.embedding.base import Embedder
@@ -129,7 +130,7 @@ class _Daemon:
         opening = asyncio.create_task(
             asyncio.to_thread(
                 open_store,
-                StoreOptions(self._places.database, kept.memory_limit_bytes, kept.min_free_bytes),
+                StoreOptions(self._places.database, kept.memory_limit_bytes, kept.min_free_bytes, self._places.ledger),
                 random_bytes=secrets.token_bytes,
                 on_fatal=self._on_fatal,
                 open_journal=self._open_audit,
@@ -184,6 +185,8 @@ class _Daemon:
             clock=now_utc,
             describe=lambda: self._describe(ports, doors, audit),
         )
+        if await catch_up(ports, now=now_utc()):
+            log.warning("purges_caught_up", ledger=str(self._places.ledger))
         try:
             self._faults = await doors.open(lease)
             self._serving = True
@@ -290,6 +293,8 @@ class _Daemon:
         warnings += await doors.learners.warnings()
         if audit is not None and audit.fault:
             warnings.append(f"the audit log cannot be written: {audit.fault}")
+        if ports.store.files is not None and (text := ports.store.files.ledger_warning):
+            warnings.append(text)
         if ports.indexes.faults:
             warnings.append(f"{ports.indexes.faults} indexes were dropped after a fault and rebuilt; see the log")
         if ports.shared.faults.count:

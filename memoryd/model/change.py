@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from memoryd.model.conversation import Message, Session, Thread, WorkingMemory
 from memoryd.model.entity import Entity
+from memoryd.model.erasure import ErasedThing
 from memoryd.model.grant import Grant, TokenKey
 from memoryd.model.learnt import Proposal
 from memoryd.model.memory import Memory
@@ -232,6 +233,8 @@ class ChangeSet:
     """What was learnt and waits to be approved. It decides nothing about memories."""
     decided: tuple[Proposal, ...] = ()
     """Proposals that wait no longer."""
+    erased: tuple[ErasedThing, ...] = ()
+    """What goes for good by what other fields change, of their owners; see `model.erasure.erased_by`."""
     runs: tuple[Run, ...] = ()
     """Runs of jobs: new ones, and the new state of known ones."""
     based_on: int | None = None
@@ -335,6 +338,7 @@ class ChangeSet:
             work=_of(owner, self.work),
             proposals=_of(owner, self.proposals),
             decided=_of(owner, self.decided),
+            erased=_of(owner, self.erased),
         )
 
     @property

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Protocol
 
 from memoryd.model.entity import Entity
+from memoryd.model.erasure import Erasures
 from memoryd.model.grant import Grant, GrantUsage, TokenKey
 from memoryd.model.reports import Compaction, OwnerContents, OwnerSizes
 from memoryd.model.scope import Owner
@@ -153,6 +154,23 @@ class FileBacked(Protocol):
 
         Raises Unavailable if there is no room for a copy, or one is being made.
         """
+        ...
+
+    def missed_purges(self) -> Erasures | None:
+        """
+        Return what was erased, by the ledger, after the state that the files are in; None: nothing was missed.
+
+        Until `purges_caught_up` what is erased is not written down again.
+        """
+        ...
+
+    async def purges_caught_up(self) -> None:
+        """Note that all that was missed is erased."""
+        ...
+
+    @property
+    def ledger_warning(self) -> str:
+        """What the ledger of purges does not know, or why it cannot be written; empty: all is well."""
         ...
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from memoryd.model.call_context import Journal
 from memoryd.store.base import Store, StoreCheck
+from memoryd.store.ledger import PurgeLedger
 from memoryd.store.ram import RamStore
 from memoryd.store.refusal import StoreInUse, StoreRefused
 
@@ -34,6 +35,8 @@ class StoreOptions:
     memory_limit_bytes: int = 1 << 30
     min_free_bytes: int = 0
     """Below so much free space on the disk, inserts are refused."""
+    ledger: Path | None = None
+    """The folder of the ledger of purges; None: it has none."""
 
 
 def _no_one(_: str) -> None:
@@ -61,10 +64,21 @@ def open_store(
     opened = duckdb.open_database(
         options.path, memory_limit_bytes=options.memory_limit_bytes, random_bytes=random_bytes, tell=tell
     )
+    ledger = None
     try:
-        journal = open_journal()
-        return duckdb.DuckDBStore(opened, min_free_bytes=options.min_free_bytes, on_fatal=on_fatal, journal=journal)
+        if options.ledger is not None:
+            noted = duckdb.noted_purge(opened.connection)
+            ledger = PurgeLedger(options.ledger, opened.store_id, noted, random_bytes=random_bytes)
+        return duckdb.DuckDBStore(
+            opened,
+            min_free_bytes=options.min_free_bytes,
+            on_fatal=on_fatal,
+            journal=open_journal(),
+            ledger=ledger,
+        )
     except BaseException:
+        if ledger is not None:
+            ledger.close()
         opened.close()
         raise
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 
 from memoryd.domain.pipeline import Decision, decide_and_commit, no_answer
 from memoryd.domain.ports import Ports
@@ -16,12 +17,24 @@ from memoryd.model import limits
 from memoryd.model.caller import Caller
 from memoryd.model.change import PURGE, ChangeSet, ConversationChange
 from memoryd.model.conversation import Message, Role, Thread, WorkingMemory
+from memoryd.model.erasure import ErasedKind, ErasedThing
 from memoryd.model.scope import Owner, Visibility
 from memoryd.model.trust import Trust
 from memoryd.store.base import Store
 from memoryd.turns import in_turns
 
-__all__ = ["Occurrences", "erase_occurrences", "joined", "occurrences_of", "refuse_higher"]
+__all__ = [
+    "Occurrences",
+    "erase_occurrences",
+    "erase_of_thread",
+    "forget_working_memory",
+    "joined",
+    "occurrences_of",
+    "refuse_higher",
+    "threads_of",
+    "without_summary",
+    "without_working_memory",
+]
 
 AT_ONCE = 500  # messages or threads that are read at once
 
@@ -102,14 +115,20 @@ def _names(names: Sequence[str], text: str) -> bool:
 
 
 async def _threads(names: Sequence[str], owner: Owner, store: Store) -> list[Thread]:
+    return [
+        thread
+        async for thread in threads_of(owner, store)
+        if _names(names, thread.summary) or _names(names, thread.working_memory)
+    ]
+
+
+async def threads_of(owner: Owner, store: Store) -> AsyncIterator[Thread]:
+    """Yield the threads of an owner, those changed last first."""
     visible = Visibility(owner.agent_id, owner.scope.user_id, owner.scope.chat_id)
-    threads: list[Thread] = []
     after = None
-    while True:
-        page = await store.conversations.threads(visible, limit=AT_ONCE, after=after)
-        threads += [thread for thread in page if _names(names, thread.summary) or _names(names, thread.working_memory)]
-        if len(page) < AT_ONCE:
-            return threads
+    while page := await store.conversations.threads(visible, limit=AT_ONCE, after=after):
+        for thread in page:
+            yield thread
         after = (page[-1].update_time, page[-1].id)
 
 
@@ -126,25 +145,30 @@ async def erase_occurrences(
     for message in occurrences.messages:
         by_thread.setdefault(message.thread_id, []).append(message)
     for thread_id, messages in by_thread.items():
-        await _erase_of_thread(owner, thread_id, messages, names, caller, ports, now)
+        places = {(message.seq, message.id) for message in messages}
+        await erase_of_thread(
+            owner, thread_id, places, partial(_without, names=names), ports, now=now, grant_id=caller.grant_id
+        )
     if occurrences.working_memory is not None:
-        await _forget_working_memory(owner, names, caller, ports, now)
+        await forget_working_memory(owner, partial(_names, names), ports, now=now, grant_id=caller.grant_id)
 
 
-async def _erase_of_thread(
+async def erase_of_thread(
     owner: Owner,
     thread_id: str,
-    messages: Sequence[Message],
-    names: Sequence[str],
-    caller: Caller,
+    places: Collection[tuple[int, str]],
+    without: Callable[[Thread], Thread],
     ports: Ports,
+    *,
     now: datetime,
+    grant_id: str = "",
 ) -> None:
+    """Erase the messages of a thread that have some numbers and ids, and those of its texts that `without` empties."""
+
     async def decide() -> Decision[None]:
         thread = await ports.store.conversations.thread(owner, thread_id)
-        places = {(thread_id, message.seq) for message in messages}
-        left = {message.id for message in messages}
-        gone = [message for message in await ports.messages_at(owner, places) if message.id in left]
+        seen = await ports.messages_at(owner, {(thread_id, seq) for seq, _ in places})
+        gone = [message for message in seen if (message.seq, message.id) in places]
         if thread is None:
             return Decision(None, no_answer)
         sessions = [
@@ -153,12 +177,12 @@ async def _erase_of_thread(
             if one_id and (session := await ports.store.conversations.session(owner, thread_id, one_id)) is not None
         ]
         ports.shared.last_threads.take(owner, thread_id)
-        changed = _without(replace(
+        changed = without(replace(
             thread,
             message_count=thread.message_count - len(gone),
             turn_count=thread.turn_count - sum(message.role is Role.USER for message in gone),
             revision=thread.revision + 1,
-        ), names)  # fmt: skip
+        ))  # fmt: skip
         talk = ConversationChange(
             owner,
             threads=(changed,),
@@ -167,43 +191,54 @@ async def _erase_of_thread(
             purge_messages=tuple(gone),
             purged_ids=tuple(message.id for message in gone)[: limits.MAX_AUDITED_IDS],
         )
-        return Decision(ChangeSet(conversation=talk, marks={PURGE: now}), no_answer)
+        texts = (ErasedThing(ErasedKind.TEXTS, owner, thread_id),) if talk.threads_before else ()
+        return Decision(ChangeSet(conversation=talk, marks={PURGE: now}, erased=texts), no_answer)
 
     locks = [thread_lock(owner, thread_id)]
-    await decide_and_commit(locks, decide, ports, now=now, grant_id=caller.grant_id)
+    await decide_and_commit(locks, decide, ports, now=now, grant_id=grant_id)
 
 
 def _without(thread: Thread, names: Sequence[str]) -> Thread:
     """Return a thread without a summary or a working memory that has one of some names."""
-    if _names(names, thread.summary):
-        thread = replace(
-            thread,
-            summary="",
-            summary_seq=thread.view_seq,
-            summary_time=None,
-            summary_by="",
-            summary_author="",
-            summary_grant_id="",
-        )
-    if _names(names, thread.working_memory):
-        thread = replace(
-            thread,
-            working_memory="",
-            working_memory_time=None,
-            working_memory_author="",
-            working_memory_grant_id="",
-        )
-    return thread
+    thread = without_summary(thread) if _names(names, thread.summary) else thread
+    return without_working_memory(thread) if _names(names, thread.working_memory) else thread
 
 
-async def _forget_working_memory(
-    owner: Owner, names: Sequence[str], caller: Caller, ports: Ports, now: datetime
+def without_summary(thread: Thread) -> Thread:
+    """Return a thread that has no summary."""
+    return replace(
+        thread,
+        summary="",
+        summary_seq=thread.view_seq,
+        summary_time=None,
+        summary_by="",
+        summary_author="",
+        summary_grant_id="",
+    )
+
+
+def without_working_memory(thread: Thread) -> Thread:
+    """Return a thread that has no working memory."""
+    return replace(
+        thread,
+        working_memory="",
+        working_memory_time=None,
+        working_memory_author="",
+        working_memory_grant_id="",
+    )
+
+
+async def forget_working_memory(
+    owner: Owner, is_meant: Callable[[str], bool], ports: Ports, *, now: datetime, grant_id: str = ""
 ) -> None:
+    """Erase the working memory of an owner, if its text is what is meant."""
+
     async def decide() -> Decision[None]:
         working_memory = await ports.store.conversations.working_memory(owner)
-        if not _names(names, working_memory.text):
+        if not working_memory.text or not is_meant(working_memory.text):
             return Decision(None, no_answer)
         talk = ConversationChange(owner, working_memory=WorkingMemory())
-        return Decision(ChangeSet(conversation=talk, marks={PURGE: now}), no_answer)
+        texts = (ErasedThing(ErasedKind.TEXTS, owner),)
+        return Decision(ChangeSet(conversation=talk, marks={PURGE: now}, erased=texts), no_answer)
 
-    await decide_and_commit([("working memory", owner), owner], decide, ports, now=now, grant_id=caller.grant_id)
+    await decide_and_commit([("working memory", owner), owner], decide, ports, now=now, grant_id=grant_id)

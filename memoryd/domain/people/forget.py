@@ -26,6 +26,7 @@ from memoryd.model import limits
 from memoryd.model.caller import Caller
 from memoryd.model.change import ChangeSet, Entry
 from memoryd.model.entity import Entity, EntityType, Profile
+from memoryd.model.erasure import ErasedKind, ErasedThing
 from memoryd.model.learnt import Proposal
 from memoryd.model.memory import Memory, State
 from memoryd.model.reports import ForgottenPerson
@@ -156,7 +157,9 @@ async def _forget(name: str, caller: Caller, ports: Ports, *, now: datetime, dry
         if dry_run:
             return Decision(None, answer)
         waiting = await _proposed((profile.name, *profile.aliases), traces.owner, caller, ports.store)
-        return Decision(replace(await _erasure(traces, caller, ports, now), decided=tuple(waiting)), answer)
+        change = await _erasure(traces, caller, ports, now)
+        proposals = (ErasedThing(ErasedKind.PROPOSAL, traces.owner, id=proposal.id) for proposal in waiting)
+        return Decision(replace(change, decided=tuple(waiting), erased=(*change.erased, *proposals)), answer)
 
     return await decide_and_commit(caller.visibility.owners, decide, ports, now=now, grant_id=caller.grant_id)
 
@@ -196,6 +199,7 @@ async def _erasure(traces: _Traces, caller: Caller, ports: Ports, now: datetime)
         tombstones=tuple(
             stone for memory in traces.about for stone in tombstones_for(memory, ports.secret, caller.trust)
         ),
+        erased=tuple(ErasedThing(ErasedKind.ENTITY, traces.owner, id=member) for member in sorted(lost)),
     )
 
 

@@ -3,6 +3,7 @@
 from memoryd.store.duckdb.checking import check_database, migrate_database, repair_database
 from memoryd.store.duckdb.files import unreadable
 from memoryd.store.duckdb.opening import Opened, open_database
+from memoryd.store.duckdb.purges import noted_purge
 from memoryd.store.duckdb.store import DuckDBStore
 
 __all__ = [
@@ -10,6 +11,7 @@ __all__ = [
     "Opened",
     "check_database",
     "migrate_database",
+    "noted_purge",
     "open_database",
     "repair_database",
     "unreadable",

@@ -8,12 +8,12 @@ the next start removes.
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memoryd.errors import Unavailable
-from memoryd.store.duckdb.files import beside, sync_folder
+from memoryd.store.duckdb.files import beside
+from memoryd.store.durable import put_in_place
 
 if TYPE_CHECKING:
     import duckdb
@@ -89,13 +89,7 @@ def swap(path: Path) -> None:
         raise Unavailable("the log could not be folded in; compact again")
     copy = beside(path, COPY)
     copy.chmod(0o600)
-    handle = os.open(copy, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-    copy.replace(path)
-    sync_folder(path.parent)
+    put_in_place(copy, path)
 
 
 def remains_of(path: Path) -> list[Path]:

@@ -9,7 +9,6 @@ was before a migration), PATH.reserve (space for deletes on a full disk) and PAT
 from __future__ import annotations
 
 import contextlib
-import os
 from pathlib import Path
 
 import duckdb
@@ -17,7 +16,7 @@ import duckdb
 from memoryd.store.duckdb.damage import damage_of
 from memoryd.store.refusal import StoreRefused
 
-__all__ = ["STORAGE_VERSION", "beside", "connect", "let_go", "sync_folder", "unreadable"]
+__all__ = ["STORAGE_VERSION", "beside", "connect", "let_go", "unreadable"]
 
 STORAGE_VERSION = "v1.5.0"  # of new files: readable by DuckDB 1.5 and later
 # The part of DuckDB's memory that the log may take. A checkpoint stalls the writer, so it is made when idle; this is
@@ -68,12 +67,3 @@ def unreadable(path: Path, error: duckdb.Error) -> StoreRefused:
     fault = damage_of(path, error) or f"{path} cannot be read: {str(error).splitlines()[0]}; restore a backup"
     aside = beside(path, ".wal.aside")
     return StoreRefused(f"{fault} (the log as it was found is {aside.name})" if aside.exists() else fault)
-
-
-def sync_folder(folder: Path) -> None:
-    """Bring what is named in a folder to the disk."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

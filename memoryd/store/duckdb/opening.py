@@ -6,7 +6,6 @@ import contextlib
 import errno
 import fcntl
 import os
-import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,11 +14,12 @@ from uuid import UUID
 import duckdb
 
 from memoryd.store.duckdb.facets import Tell, refresh_filter_terms
-from memoryd.store.duckdb.files import beside, connect, let_go, sync_folder, unreadable
+from memoryd.store.duckdb.files import beside, connect, let_go, unreadable
 from memoryd.store.duckdb.migrations import MIGRATIONS, Migration, migrate
 from memoryd.store.duckdb.proof import noted_of, prove, refuse_lost
 from memoryd.store.duckdb.reserve import RESERVE
 from memoryd.store.duckdb.watermark import CommitWatermark
+from memoryd.store.durable import copy_file
 from memoryd.store.refusal import StoreInUse, StoreRefused
 
 __all__ = ["Opened", "lock_database", "open_database"]
@@ -162,12 +162,12 @@ def _copy_log(source: Path, target: Path, reserve: Path) -> None:
     """Copy the log aside before it is replayed; the space of the reserve is taken where there is no other."""
     try:
         try:
-            _copy(source, target)
+            copy_file(source, target)
         except OSError as error:
             if error.errno != errno.ENOSPC or not reserve.exists():
                 raise
             reserve.unlink()
-            _copy(source, target)
+            copy_file(source, target)
     except OSError as error:
         raise StoreRefused(f"cannot copy the log {source} aside before replaying it: {error.strerror}") from None
 
@@ -176,27 +176,9 @@ def _copy_before(path: Path, version: int) -> None:
     """Keep the database as it is before it is migrated to a schema."""
     target = beside(path, f".before-schema-{version}")
     try:
-        _copy(path, target)
+        copy_file(path, target)
     except OSError as error:
         raise StoreRefused(
             f"cannot keep a copy of {path} before it is migrated to schema {version}: {error.strerror}; it needs"
             f" {path.stat().st_size >> 20} MiB in {path.parent}. Nothing was changed"
         ) from None
-
-
-def _copy(source: Path, target: Path) -> None:
-    """Copy a file, on disk before it has its name; OSError, and then nothing of it is left."""
-    part = target.with_name(target.name + ".part")
-    try:
-        shutil.copyfile(source, part)
-        handle = os.open(part, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-    except OSError:
-        part.unlink(missing_ok=True)
-        raise
-    part.chmod(0o600)
-    part.replace(target)
-    sync_folder(target.parent)

@@ -10,7 +10,7 @@ from memoryd.store.duckdb.queries import of_owner
 from memoryd.store.duckdb.receipts import forget_names
 from memoryd.store.duckdb.usage import UsageChanges
 
-__all__ = ["OWNED", "purge", "purge_owner"]
+__all__ = ["OWNED", "note_purge", "noted_purge", "purge", "purge_owner"]
 
 OWNED = (
     "memories", "entities", "tombstones", "threads", "sessions", "messages", "message_vectors", "working_memories",
@@ -43,3 +43,16 @@ def purge_owner(con: duckdb.DuckDBPyConnection, owner: Owner, usage: UsageChange
     forget_names(con, owner, "true", [])
     for table in OWNED:
         con.execute(f"DELETE FROM {table} WHERE {where}", params)
+
+
+def noted_purge(con: duckdb.DuckDBPyConnection) -> int:
+    """Return the number of the last purge of the ledger that a database has carried out; 0: none yet."""
+    noted = con.execute("SELECT value FROM meta WHERE name = 'purge'").fetchall()
+    return int(noted[0][0]) if noted else 0
+
+
+def note_purge(con: duckdb.DuckDBPyConnection, number: int) -> None:
+    """Note in the open transaction that all purges of the ledger up to a number are carried out."""
+    con.execute(
+        "INSERT INTO meta VALUES ('purge', ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value", [str(number)]
+    )

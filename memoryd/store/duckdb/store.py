@@ -12,6 +12,7 @@ import duckdb
 
 from memoryd.errors import StoreDamaged, Unavailable
 from memoryd.model.call_context import Journal
+from memoryd.model.erasure import Erasures
 from memoryd.model.reports import Compaction
 from memoryd.store.base import FileBacked, StoreInfo
 from memoryd.store.duckdb import Opened, unreadable
@@ -21,11 +22,13 @@ from memoryd.store.duckdb.compactor import Compactor, size_of
 from memoryd.store.duckdb.conversations import DuckDBConversations
 from memoryd.store.duckdb.memories import DuckDBMemories
 from memoryd.store.duckdb.owners import DuckDBGrants, DuckDBOwners, DuckDBPeople
+from memoryd.store.duckdb.purges import note_purge
 from memoryd.store.duckdb.readers import Readers
 from memoryd.store.duckdb.reserve import RESERVE
 from memoryd.store.duckdb.traces import traces_of
 from memoryd.store.duckdb.work import DuckDBWork
 from memoryd.store.duckdb.writer import Writer
+from memoryd.store.ledger import PurgeLedger
 
 __all__ = ["DuckDBStore"]
 
@@ -35,8 +38,11 @@ SELF_CHECK_S = 10.0
 class DuckDBFiles:
     """The files of an open database."""
 
-    def __init__(self, opened: Opened, readers: Readers, writer: Writer, compactor: Compactor) -> None:
+    def __init__(
+        self, opened: Opened, readers: Readers, writer: Writer, compactor: Compactor, ledger: PurgeLedger | None
+    ) -> None:
         self._opened, self._readers, self._writer, self._compactor = opened, readers, writer, compactor
+        self._ledger = ledger
 
     @property
     def damage(self) -> str:
@@ -62,6 +68,20 @@ class DuckDBFiles:
     async def compact(self) -> Compaction:
         return await self._compactor.compact()
 
+    def missed_purges(self) -> Erasures | None:
+        ledger = self._ledger
+        return ledger.missed() if ledger is not None and ledger.is_behind else None
+
+    async def purges_caught_up(self) -> None:
+        ledger = self._ledger
+        if ledger is not None:
+            await self._writer.run(lambda con: note_purge(con, ledger.last))
+            ledger.caught_up()
+
+    @property
+    def ledger_warning(self) -> str:
+        return "" if self._ledger is None else self._ledger.fault or self._ledger.gap
+
 
 class DuckDBStore:
     """One open database."""
@@ -73,21 +93,24 @@ class DuckDBStore:
         min_free_bytes: int = 0,
         on_fatal: Callable[[str], None] = lambda _: None,
         journal: Journal | None = None,
+        ledger: PurgeLedger | None = None,
     ) -> None:
         """
-        Take over a database.
+        Take over a database and its ledger of purges.
 
         on_fatal is called, in the writer's thread, when DuckDB declares it dead; the journal is told of each change
         set before it is committed.
         """
-        self._opened = opened
+        self._opened, self._ledger = opened, ledger
         try:
-            self._writer = Writer(opened, min_free_bytes=min_free_bytes, on_fatal=on_fatal, journal=journal)
+            self._writer = Writer(
+                opened, min_free_bytes=min_free_bytes, on_fatal=on_fatal, journal=journal, ledger=ledger
+            )
         except duckdb.Error as error:
             raise unreadable(opened.path, error) from None
         self._readers = Readers(opened, self._writer)
         compactor = Compactor(opened, self._writer, self._readers, min_free_bytes=min_free_bytes)
-        self.files: FileBacked | None = DuckDBFiles(opened, self._readers, self._writer, compactor)
+        self.files: FileBacked | None = DuckDBFiles(opened, self._readers, self._writer, compactor, ledger)
         self.commits = DuckDBCommits(self._readers, self._writer)
         self.memories = DuckDBMemories(self._readers, self._writer)
         self.conversations = DuckDBConversations(self._readers, self._writer)
@@ -139,4 +162,6 @@ class DuckDBStore:
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(None, self._readers.close)  # the cursors go before the last checkpoint
         await loop.run_in_executor(None, self._writer.close)
+        if self._ledger is not None:
+            self._ledger.close()
         await loop.run_in_executor(None, self._opened.close)

@@ -17,7 +17,7 @@ import zlib
 from pathlib import Path
 from uuid import UUID
 
-from memoryd.store.duckdb.files import sync_folder
+from memoryd.store.durable import sync_folder
 
 __all__ = ["CommitWatermark", "read_watermark"]
 

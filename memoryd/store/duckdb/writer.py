@@ -28,9 +28,11 @@ from memoryd.store.duckdb.changes import add_recalls, write
 from memoryd.store.duckdb.damage import damage_of
 from memoryd.store.duckdb.files import beside
 from memoryd.store.duckdb.opening import Opened
+from memoryd.store.duckdb.purges import note_purge
 from memoryd.store.duckdb.space import FreeSpace
 from memoryd.store.duckdb.usage import UsageChanges, UsageCounts, counted_on, totals
 from memoryd.store.duckdb.vectors import VectorColumns
+from memoryd.store.ledger import PurgeLedger
 from memoryd.store.recent import Heads, RecentChanges
 
 __all__ = ["Writer"]
@@ -60,7 +62,13 @@ class Writer:
     """Owns the connection that writes."""
 
     def __init__(
-        self, opened: Opened, *, min_free_bytes: int, on_fatal: Callable[[str], None], journal: Journal | None = None
+        self,
+        opened: Opened,
+        *,
+        min_free_bytes: int,
+        on_fatal: Callable[[str], None],
+        journal: Journal | None = None,
+        ledger: PurgeLedger | None = None,
     ) -> None:
         """Start the thread. Below min_free_bytes of free space, inserts are refused."""
         self._opened = opened
@@ -83,7 +91,7 @@ class Writer:
         self.vectors = VectorColumns(opened.connection)
         self.message_vectors = VectorColumns(opened.connection, "message_vectors")
         self._on_fatal = on_fatal
-        self._journal = journal
+        self._journal, self._ledger = journal, ledger
         self._fatal = ""
         self._closed = False
         self._ending = False  # the thread has seen that it is to end
@@ -310,12 +318,15 @@ class Writer:
         for change in changes:
             for size in change.vector_sizes:
                 (self.vectors if change.conversation is None else self.message_vectors).ensure(con, size)
+        purge = 0
         con.begin()
         try:
             usage = write(con, changes, self._seq + 1, self.vectors.dimensions)
             times = [rows.naive(entry.memory.create_time) for c in changes for entry in c.inserts]
             newest = max([time for time in (*times, self._newest) if time is not None], default=None)
             con.execute("UPDATE commits SET commit_seq = ?, newest_create_time = ?", [seq, newest])
+            if self._ledger is not None and (purge := self._ledger.record(changes, seq)):
+                note_purge(con, purge)
             flushed = self._journal.record(work) if self._journal else None
             try:
                 con.commit()
@@ -328,6 +339,8 @@ class Writer:
                 ) from None
         except BaseException:
             _roll_back(con)
+            if purge and self._ledger is not None and not self._fatal:
+                self._ledger.void(purge)
             raise
         for number, change in enumerate(changes, self._seq + 1):
             owner = change.decided_of

@@ -1,0 +1,94 @@
+"""What is erased for good, named so that an older copy of a store can be cleaned of it, and says of it nothing else."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, NamedTuple
+
+from memoryd.model.scope import Owner
+
+if TYPE_CHECKING:
+    from memoryd.model.change import ChangeSet, ConversationChange
+
+__all__ = ["ErasedKind", "ErasedThing", "Erasures", "erased_by"]
+
+DIGEST_BYTES = 16  # of 32: two things of one digest are not to be expected before 2**64 of them
+
+
+class ErasedKind(StrEnum):
+    """Of what kind something is that was erased."""
+
+    MEMORY = "memory"
+    MESSAGE = "message"
+    THREAD = "thread"
+    TEXTS = "texts"
+    """Summary and working memory of a thread; of the thread "": the working memory of the owner."""
+    ENTITY = "entity"
+    """A person or thing: what was decided of it, and that memories mention it."""
+    PROPOSAL = "proposal"
+    OWNER = "owner"
+    """All that a user or chat has with an agent."""
+
+
+class ErasedThing(NamedTuple):
+    """Something that was erased."""
+
+    kind: ErasedKind
+    owner: Owner
+    thread_id: str = ""
+    id: str = ""
+
+    def digest(self, key: bytes) -> str:
+        """Return what stands for it in hexadecimal digits: without the key it says nothing of it to anyone."""
+        scope = self.owner.scope
+        named = [self.kind.value, self.owner.agent_id, scope.user_id, scope.chat_id, self.thread_id, self.id]
+        return hmac.new(key, json.dumps(named).encode(), hashlib.sha256).hexdigest()[: 2 * DIGEST_BYTES]
+
+
+@dataclass(frozen=True, slots=True)
+class Erasures:
+    """What a ledger says was erased, and an older copy of the store may still hold."""
+
+    key: bytes = field(repr=False)
+    digests: frozenset[str] = frozenset()
+    tombstones: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """Digests of what must not be learnt again, in hexadecimal digits, by the digest of their owner."""
+    last: int = 0
+    """The number of the last purge."""
+
+    def __bool__(self) -> bool:
+        """Whether there are any."""
+        return bool(self.digests or self.tombstones)
+
+    def has(self, kind: ErasedKind, owner: Owner, thread_id: str = "", name: str = "") -> bool:
+        """Whether something was erased."""
+        return ErasedThing(kind, owner, thread_id, name).digest(self.key) in self.digests
+
+    def tombstones_of(self, owner: Owner) -> frozenset[str]:
+        """Return the digests of what must not be learnt again of an owner."""
+        return self.tombstones.get(ErasedThing(ErasedKind.OWNER, owner).digest(self.key), frozenset())
+
+
+def erased_by(change: ChangeSet) -> Iterator[ErasedThing]:
+    """Yield what a change erases for good; nothing of one that only hides."""
+    for memory in change.purges:
+        yield ErasedThing(ErasedKind.MEMORY, memory.owner, id=memory.id)
+    for entity in change.forget_entities:
+        yield ErasedThing(ErasedKind.ENTITY, entity.owner, id=entity.id)
+    if change.purge_owner is not None:
+        yield ErasedThing(ErasedKind.OWNER, change.purge_owner)
+    yield from change.erased
+    if change.conversation is not None:
+        yield from _of_talk(change.conversation)
+
+
+def _of_talk(talk: ConversationChange) -> Iterator[ErasedThing]:
+    for message in talk.purge_messages:
+        yield ErasedThing(ErasedKind.MESSAGE, message.owner, message.thread_id, message.id)
+    for thread in talk.purge_threads:
+        yield ErasedThing(ErasedKind.THREAD, thread.owner, thread.id)
