@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import random
 import shutil
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,11 +15,9 @@ from memory_client import MessageDraft
 from memoryd.domain.forgetting.catch_up import catch_up
 from memoryd.errors import NotFound, Unavailable
 from memoryd.model.change import PURGE, ChangeSet
-from memoryd.model.erasure import ErasedKind, ErasedThing
-from memoryd.store import ledger as ledgers
+from memoryd.model.memory import Source
 from memoryd.store.ledger import KEY, LINES, PurgeLedger
-from memoryd.store.opening import StoreRefused
-from tests.builders import NOW, Local, entry, memory, open_duckdb, ports_over
+from tests.builders import NOW, Local, open_duckdb, ports_over
 from tests.support import running
 
 FILES = ("memory.duckdb", "memory.duckdb.seq", "memory.duckdb.wal")
@@ -247,6 +243,26 @@ async def test_a_line_is_on_disk_before_the_purge_is_acknowledged_and_void_if_it
     assert 2 == lines_of(folder)[-1]["purge"]
 
 
+async def test_a_thread_goes_with_what_was_learnt_from_it_or_neither_goes(folder, monkeypatch):
+    async with served(folder) as client:
+        made = await client.append("t", MessageDraft(content="I like tea"))
+        source = Source(thread_id="t", message_ids=(made.messages[0].id,))
+        learnt = await client.add("The user likes tea", source=source)
+        store = client.ports.store
+        committed = store._writer.commit_seq
+        with monkeypatch.context() as planted:
+            planted.setattr(store._writer, "_journal", Journal([]))
+            with pytest.raises(Unavailable):
+                await client.delete_thread("t", with_memories=True)
+        assert learnt.memory.id == (await client.get(learnt.memory.id)).id
+        assert 1 == len((await client.messages("t")).messages)
+        committed = store._writer.commit_seq
+        gone = await client.delete_thread("t", with_memories=True)
+        assert (learnt.memory.id,) == gone.memory_ids
+        assert {"memory", "thread"} == set(lines_of(folder)[-1]["erased"])
+        assert committed < lines_of(folder)[-1]["transaction"] == store._writer.commit_seq
+
+
 class Journal:
     """An audit log that cannot be written."""
 
@@ -298,97 +314,6 @@ async def test_a_start_that_ends_while_it_cleans_begins_anew(folder, monkeypatch
         assert 5 == len((await client.page()).memories)
     async with served(folder) as client:
         assert 0 == len((await client.page()).memories)
-
-
-def opened(folder: Path, noted: int = 0, store_id: str = "s") -> PurgeLedger:
-    return PurgeLedger(folder, store_id, noted, random_bytes=os.urandom)
-
-
-def purge(n: int) -> ChangeSet:
-    return ChangeSet(purges=(memory(id=f"m{n}"),), marks={PURGE: NOW})
-
-
-def test_a_damaged_foreign_or_keyless_ledger_is_refused_with_a_way_out(folder):
-    place = folder / "ledger"
-    ledger = opened(place)
-    for n in (1, 2, 3):
-        assert n == ledger.record([purge(n)], n)
-    ledger.close()
-    assert 3 == opened(place, 3).last
-    with pytest.raises(StoreRefused, match="not the ledger of purges of this database"):
-        opened(place, 3, "another")
-    whole = (place / LINES).read_bytes()
-    for at in range(len(whole.splitlines()[0]) + 5, len(whole) - 1, 7):
-        broken = bytearray(whole)
-        broken[at] ^= 4
-        (place / LINES).write_bytes(broken)
-        with pytest.raises(StoreRefused, match="damaged in line"):
-            opened(place).missed()
-    (place / LINES).write_bytes(whole)
-    (place / KEY).rename(place / "away")
-    with pytest.raises(StoreRefused, match="is missing, so no one can tell"):
-        opened(place, 3)
-    (place / KEY).write_text("ab\n")
-    with pytest.raises(StoreRefused, match="holds no key"):
-        opened(place, 3)
-
-
-def test_a_ledger_that_is_cut_anywhere_keeps_its_whole_lines(folder):
-    place = folder / "ledger"
-    ledger = opened(place)
-    for n in range(1, 6):
-        ledger.record([purge(n)], n)
-    ledger.close()
-    whole = (place / LINES).read_bytes()
-    for end in range(len(whole) + 1):
-        (place / LINES).write_bytes(whole[:end])
-        ledger = opened(place)
-        assert max(0, whole[:end].count(b"\n") - 1) == ledger.last
-        assert ledger.last + 1 == ledger.record([purge(9)], 9) if not ledger.is_behind else True
-        ledger.close()
-
-
-def test_a_lost_or_older_ledger_is_told(folder):
-    place = folder / "ledger"
-    assert "does not know the first 4 purges" in opened(place, 4).gap
-    again = opened(place, 4)
-    assert ("", 5) == (again.gap, again.record([purge(5)], 5))
-    older = opened(place, 8)
-    assert "ends at purge 5; the database knows 8" in older.gap
-    assert 9 == older.record([purge(9)], 9)
-    assert {ErasedThing(ErasedKind.MEMORY, memory().owner, id="m9").digest(older._key)} == opened(
-        place, 8
-    ).missed().digests
-
-
-def test_where_the_ledger_cannot_be_written_nothing_is_purged(folder, monkeypatch):
-    ledger = opened(folder / "ledger")
-    size = (folder / "ledger" / LINES).stat().st_size
-
-    def full(handle, data):
-        os.pwrite(handle, bytes(data[:10]), size)
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    with monkeypatch.context() as planted:
-        planted.setattr(ledgers, "write_all", full)
-        with pytest.raises(Unavailable, match="nothing was purged"):
-            ledger.record([purge(1)], 1)
-    assert size == (folder / "ledger" / LINES).stat().st_size
-    assert 1 == ledger.record([purge(1)], 1)
-    with monkeypatch.context() as planted:
-        planted.setattr(ledgers.os, "fdatasync", lambda _: (_ for _ in ()).throw(OSError(errno.EIO, "I/O error")))
-        with pytest.raises(Unavailable, match="did not reach the disk"):
-            ledger.record([purge(2)], 2)
-    with pytest.raises(Unavailable, match="until memoryd starts again"):
-        ledger.record([purge(2)], 2)
-    assert 0 == ledger.record([ChangeSet(inserts=(entry("new"),))], 3)
-
-
-def test_nothing_that_only_hides_is_written_down(folder):
-    ledger = opened(folder / "ledger")
-    hidden = replace(memory(), delete_time=NOW)
-    assert 0 == ledger.record([ChangeSet(updates=(entry(hidden),))], 1)
-    assert 1 == len((folder / "ledger" / LINES).read_text().splitlines())
 
 
 def test_a_daemon_with_an_older_copy_is_cleaned_before_it_serves(folder):

@@ -6,7 +6,8 @@ from dataclasses import replace
 from datetime import datetime
 
 from memoryd.domain.conversation.threads import ThreadKey, known_thread
-from memoryd.domain.forgetting.sweep import Match, forget_matching
+from memoryd.domain.forgetting.forget import KEPT, forgetting_change
+from memoryd.domain.forgetting.sweep import Match, forget_matching, matching
 from memoryd.domain.pipeline import Decision, answering, decide_and_commit
 from memoryd.domain.ports import Ports
 from memoryd.domain.shared import thread_lock
@@ -31,33 +32,35 @@ async def erase_thread(
     """
     Erase a thread for good; see DeleteThread in the contract.
 
-    What was learnt from it goes first: a call that ends in between is repeated, as the thread is still there. What was
-    learnt from it in between goes after it.
+    What was learnt from it goes in the same transaction. What was being learnt from it meanwhile goes after it.
     """
     owner = key.owner(caller)
     seen = await known_thread(key, owner, ports)
     _refuse_higher(seen, caller)
     await _refuse_others(seen, caller, ports.store)
-    memory_ids: tuple[str, ...] = ()
     match = Match(source=Source(thread_id=seen.id), shared=key.shared)
-    if with_memories:
-        gone = await forget_matching(match, caller, ports, now=now, dry_run=dry_run, purge=True)
-        memory_ids = gone.deleted_ids
     backups = ports.copies()
     if dry_run:
         ids = await _first_ids(seen, ports.store)
-        return ErasedThread(seen, tuple(ids), memory_ids, backups, dry_run=True)
+        memories = await matching(match, caller, ports, now) if with_memories else []
+        return ErasedThread(seen, tuple(ids), tuple(memory.id for memory in memories), backups, dry_run=True)
 
     async def decide() -> Decision[ErasedThread]:
         thread = await known_thread(key, owner, ports)
         _refuse_higher(thread, caller)
         await _refuse_others(thread, caller, ports.store)
+        memories = await matching(match, caller, ports, now) if with_memories else []
+        if not all(map(caller.may_erase, memories)):
+            raise TrustTooLow(KEPT)
+        entries = await ports.entries_of(memories)
+        change = await forgetting_change(entries, ports, now=now, due_time=None, trust=caller.trust)
         ids = tuple(await _first_ids(thread, ports.store))
         talk = ConversationChange(owner, purge_threads=(thread,), purged_ids=ids[: limits.MAX_AUDITED_IDS])
-        receipt = ErasedThread(thread, ids, memory_ids, backups)
-        return Decision(ChangeSet(conversation=talk, marks={PURGE: now}), answering(receipt))
+        change = replace(change or ChangeSet(marks={PURGE: now}), conversation=talk)
+        receipt = ErasedThread(thread, ids, tuple(memory.id for memory in memories), backups)
+        return Decision(change, answering(receipt))
 
-    locks = [thread_lock(owner, key.thread_id)]
+    locks = [thread_lock(owner, key.thread_id), *(caller.visibility.owners if with_memories else ())]
     erased = await decide_and_commit(locks, decide, ports, now=now, grant_id=caller.grant_id)
     if not with_memories:
         return erased

@@ -22,7 +22,7 @@ from memoryd.model.results import DeletedMany
 from memoryd.model.validation import check_id, check_text
 from memoryd.store.memories import Cursor
 
-__all__ = ["Match", "forget_matching"]
+__all__ = ["Match", "forget_matching", "matching"]
 
 
 FIRST_FIELDS = (
@@ -108,7 +108,7 @@ async def forget_matching(
         earlier = await request.earlier()
         if earlier is not None and not dry_run:
             return _replayed(earlier, ports, now)
-        memories = await _matching(match, caller, ports, now)
+        memories = await matching(match, caller, ports, now)
         ids = tuple(memory.id for memory in memories)
         if dry_run:
             first = await present(memories[: limits.MAX_SHOWN], caller, ports, now)
@@ -141,7 +141,8 @@ def _replayed(earlier: RecordedRequest, ports: Ports, now: datetime) -> DeletedM
     return DeletedMany(ids, len(ids), earlier.create_time + (ports.purge_time(now) - now))
 
 
-async def _matching(match: Match, caller: Caller, ports: Ports, now: datetime) -> list[Memory]:
+async def matching(match: Match, caller: Caller, ports: Ports, now: datetime) -> list[Memory]:
+    """Return all that a caller sees and a match describes."""
     wanted = await resolve_subjects_exactly(match.filter, caller, ports, now=now)
     memories: list[Memory] = []
     after: Cursor | None = None

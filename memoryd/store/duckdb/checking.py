@@ -94,13 +94,14 @@ def _checked(header: Header | None) -> StoreCheck:
 @contextlib.contextmanager
 def _kept_from_daemons(path: Path) -> Iterator[None]:
     """Keep a daemon from starting meanwhile; where no lock file lies, none has ever run there. StoreInUse."""
+    lock = beside(path, ".lock")
     try:
-        handle = os.open(beside(path, ".lock"), os.O_RDONLY | os.O_CLOEXEC)
+        handle = os.open(lock, os.O_RDONLY | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):
         yield
         return
     except OSError as error:
-        raise StoreRefused(f"{beside(path, '.lock')} cannot be read: {error.strerror}") from None
+        raise StoreRefused(f"{lock} cannot be read: {error.strerror}") from None
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from functools import partial
+
 import duckdb
 
+from memoryd.model.change import ChangeSet
 from memoryd.model.scope import Owner
 from memoryd.store.duckdb.granted_texts import texts_of_threads, texts_of_working_memories
 from memoryd.store.duckdb.queries import of_owner
 from memoryd.store.duckdb.receipts import forget_names
 from memoryd.store.duckdb.usage import UsageChanges
+from memoryd.store.ledger import PurgeLedger
 
-__all__ = ["OWNED", "note_purge", "noted_purge", "purge", "purge_owner"]
+__all__ = ["OWNED", "no_purge", "note_purge", "noted_purge", "purge", "purge_owner", "record_purge"]
 
 OWNED = (
     "memories", "entities", "tombstones", "threads", "sessions", "messages", "message_vectors", "working_memories",
@@ -56,3 +61,22 @@ def note_purge(con: duckdb.DuckDBPyConnection, number: int) -> None:
     con.execute(
         "INSERT INTO meta VALUES ('purge', ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value", [str(number)]
     )
+
+
+def record_purge(
+    con: duckdb.DuckDBPyConnection, ledger: PurgeLedger | None, changes: Sequence[ChangeSet], commit_seq: int
+) -> Callable[[], None]:
+    """
+    Write down what the open transaction erases: in the ledger what it is, in the database which purge that is.
+
+    Returns what takes the line back, if nothing is committed. Raises Unavailable as of PurgeLedger.record.
+    """
+    number = 0 if ledger is None else ledger.record(changes, commit_seq)
+    if ledger is None or not number:
+        return no_purge
+    note_purge(con, number)
+    return partial(ledger.void, number)
+
+
+def no_purge() -> None:
+    """Take nothing back."""

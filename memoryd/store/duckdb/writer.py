@@ -28,7 +28,7 @@ from memoryd.store.duckdb.changes import add_recalls, write
 from memoryd.store.duckdb.damage import damage_of
 from memoryd.store.duckdb.files import beside
 from memoryd.store.duckdb.opening import Opened
-from memoryd.store.duckdb.purges import note_purge
+from memoryd.store.duckdb.purges import no_purge, record_purge
 from memoryd.store.duckdb.space import FreeSpace
 from memoryd.store.duckdb.usage import UsageChanges, UsageCounts, counted_on, totals
 from memoryd.store.duckdb.vectors import VectorColumns
@@ -318,15 +318,14 @@ class Writer:
         for change in changes:
             for size in change.vector_sizes:
                 (self.vectors if change.conversation is None else self.message_vectors).ensure(con, size)
-        purge = 0
+        unrecord = no_purge
         con.begin()
         try:
             usage = write(con, changes, self._seq + 1, self.vectors.dimensions)
             times = [rows.naive(entry.memory.create_time) for c in changes for entry in c.inserts]
             newest = max([time for time in (*times, self._newest) if time is not None], default=None)
             con.execute("UPDATE commits SET commit_seq = ?, newest_create_time = ?", [seq, newest])
-            if self._ledger is not None and (purge := self._ledger.record(changes, seq)):
-                note_purge(con, purge)
+            unrecord = record_purge(con, self._ledger, changes, seq)
             flushed = self._journal.record(work) if self._journal else None
             try:
                 con.commit()
@@ -339,8 +338,8 @@ class Writer:
                 ) from None
         except BaseException:
             _roll_back(con)
-            if purge and self._ledger is not None and not self._fatal:
-                self._ledger.void(purge)
+            if not self._fatal:
+                unrecord()
             raise
         for number, change in enumerate(changes, self._seq + 1):
             owner = change.decided_of

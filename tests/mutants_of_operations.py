@@ -1,0 +1,85 @@
+"""Planted bugs of what keeps a store for years: the ledger of purges, backups; see mutants.md."""
+
+from __future__ import annotations
+
+MUTANTS_OF_OPERATIONS = [
+    (
+        "memoryd/store/duckdb/purges.py",
+        "    return partial(ledger.void, number)",
+        "    return no_purge",
+        "tests/test_ledger_file.py tests/test_ledger.py",
+    ),
+    (
+        "memoryd/store/duckdb/purges.py",
+        "        \"INSERT INTO meta VALUES ('purge', ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value\", [str(number)]",
+        "        \"INSERT INTO meta VALUES ('purge', ?) ON CONFLICT (name) DO NOTHING\", [str(number)]",
+        "tests/test_ledger_file.py tests/test_ledger.py",
+    ),
+    (
+        "memoryd/store/ledger.py",
+        '            if line["purge"] in void:',
+        "            if False:",
+        "tests/test_ledger_file.py tests/test_ledger.py",
+    ),
+    (
+        "memoryd/store/ledger.py",
+        '            if line.get("purge", 0) <= self._noted:',
+        "            if False:",
+        "tests/test_ledger_file.py tests/test_ledger.py",
+    ),
+    (
+        "memoryd/store/ledger.py",
+        "            os.ftruncate(self._file, whole)",
+        "            pass",
+        "tests/test_ledger_file.py tests/test_ledger.py",
+    ),
+    (
+        "memoryd/store/ledger.py",
+        "        if not things or self.is_behind:",
+        "        if not things:",
+        "tests/test_ledger_file.py tests/test_ledger.py",
+    ),
+    (
+        "memoryd/domain/forgetting/catch_up.py",
+        "    if missed.has(ErasedKind.OWNER, owner):",
+        "    if False:",
+        "tests/test_ledger_file.py tests/test_ledger.py",
+    ),
+    (
+        "memoryd/domain/forgetting/catch_up.py",
+        "    if missed.has(ErasedKind.THREAD, owner, thread.id):",
+        "    if False:",
+        "tests/test_ledger_file.py tests/test_ledger.py",
+    ),
+    (
+        "memoryd/domain/forgetting/catch_up.py",
+        "if missed.has(ErasedKind.MESSAGE, owner, thread.id, head.id)]",
+        "if False]",
+        "tests/test_ledger_file.py tests/test_ledger.py",
+    ),
+    (
+        "memoryd/domain/forgetting/catch_up.py",
+        "    if tombstones:",
+        "    if False:",
+        "tests/test_ledger_file.py tests/test_ledger.py",
+    ),
+    (
+        "memoryd/domain/forgetting/catch_up.py",
+        "    if missed.has(ErasedKind.TEXTS, owner):",
+        "    if False:",
+        "tests/test_ledger_file.py tests/test_ledger.py",
+    ),
+    (
+        "memoryd/domain/forgetting/catch_up.py",
+        "            if memory.id not in ids and _mentioned(memory, missed) != memory.mentions",
+        "            if False",
+        "tests/test_ledger_file.py tests/test_ledger.py",
+    ),
+    ("memoryd/store/duckdb/damage.py", "text = next((line", 'text = "" and next((line', "tests/test_damage.py"),
+    (
+        "memoryd/daemon/serve.py",
+        "self._exit = EXIT_REFUSED if damaged else EXIT_FATAL",
+        "self._exit = EXIT_FATAL",
+        "tests/test_damage.py",
+    ),
+]
