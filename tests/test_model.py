@@ -10,6 +10,7 @@ import pytest
 
 from memoryd.errors import IdentityMissing, InvalidArgument, LimitExceeded, MemorydError, by_reason
 from memoryd.model import limits
+from memoryd.model.erasure import ErasedKind, ErasedThing
 from memoryd.model.caller import Caller
 from memoryd.model.change import ChangeSet, ConversationChange, Embedding, RecordedRequest, Tombstone
 from memoryd.model.conversation import WorkingMemory
@@ -202,6 +203,7 @@ def test_a_change_of_several_owners_is_split_and_nothing_of_it_is_lost():
         proposals=(proposal(of_alice),), decided=(proposal(of_team),),
         rebuild=of_team,
         purge_owner=of_team,
+        erased=(ErasedThing(ErasedKind.ENTITY, of_alice, id="f" * 26),),
         conversation=ConversationChange(of_alice, working_memory=WorkingMemory("tea")),
     )  # fmt: skip
     of_bob = gone.memory.owner
