@@ -28,7 +28,7 @@ MUTANTS_OF_OPERATIONS = [
         "tests/test_ledger_file.py tests/test_ledger.py",
     ),
     (
-        "memoryd/store/ledger.py",
+        "memoryd/store/lines.py",
         "            os.ftruncate(self._file, whole)",
         "            pass",
         "tests/test_ledger_file.py tests/test_ledger.py",
@@ -82,4 +82,59 @@ MUTANTS_OF_OPERATIONS = [
         "self._exit = EXIT_FATAL",
         "tests/test_damage.py",
     ),
+    (
+        "memoryd/store/duckdb/checkpoints.py",
+        "        self.keep_log()\n        self._opened.connection",
+        "        self._opened.connection",
+        "tests/test_backup.py",
+    ),
+    (
+        "memoryd/store/duckdb/checkpoints.py",
+        "        if tails is None or not (tails.is_copied or tails.is_new):",
+        "        if True:",
+        "tests/test_backup.py",
+    ),
+    (
+        "memoryd/store/duckdb/shipping.py",
+        "            self._taken = 0\n            self._waiting = [",
+        "            self._waiting = [",
+        "tests/test_backup.py",
+    ),
+    (
+        "memoryd/backup/chain.py",
+        "                    if digest_of(block) != digest:",
+        "                    if False:",
+        "tests/test_backup.py",
+    ),
+    (
+        "memoryd/backup/chain.py",
+        "                    if digest_of(data) != piece.digest:",
+        "                    if False:",
+        "tests/test_backup.py",
+    ),
+    (
+        "memoryd/backup/chain.py",
+        "            os.ftruncate(handle, tail.start)  # what no line names",
+        "            pass",
+        "tests/test_backup.py",
+    ),
+    (
+        "memoryd/backup/folder.py",
+        "        if chain is proved or not chain.points",
+        "        if not chain.points",
+        "tests/test_backup.py",
+    ),
+    (
+        "memoryd/backup/shipper.py",
+        "                state = None if current else commit_seq",
+        "                state = commit_seq",
+        "tests/test_backup.py",
+    ),
+    (
+        "memoryd/store/duckdb/restoring.py",
+        "    commit_seq = (header.commit_seq // JUMP + 1) * JUMP",
+        "    commit_seq = header.commit_seq",
+        "tests/test_backup.py",
+    ),
+    ("memoryd/backup/folder.py", " if is_begun(path)]", "]", "tests/test_backup.py"),
 ]

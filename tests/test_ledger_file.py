@@ -12,7 +12,7 @@ import pytest
 from memoryd.errors import Unavailable
 from memoryd.model.change import PURGE, ChangeSet
 from memoryd.model.erasure import ErasedKind, ErasedThing
-from memoryd.store import ledger as ledgers
+from memoryd.store import lines
 from memoryd.store.ledger import KEY, LINES, PurgeLedger
 from memoryd.store.opening import StoreRefused
 from tests.builders import NOW, entry, memory
@@ -88,13 +88,13 @@ def test_where_the_ledger_cannot_be_written_nothing_is_purged(folder, monkeypatc
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as planted:
-        planted.setattr(ledgers, "write_all", full)
+        planted.setattr(lines, "write_all", full)
         with pytest.raises(Unavailable, match="nothing was purged"):
             ledger.record([purge(1)], 1)
     assert size == (folder / "ledger" / LINES).stat().st_size
     assert 1 == ledger.record([purge(1)], 1)
     with monkeypatch.context() as planted:
-        planted.setattr(ledgers.os, "fdatasync", lambda _: (_ for _ in ()).throw(OSError(errno.EIO, "I/O error")))
+        planted.setattr(lines.os, "fdatasync", lambda _: (_ for _ in ()).throw(OSError(errno.EIO, "I/O error")))
         with pytest.raises(Unavailable, match="did not reach the disk"):
             ledger.record([purge(2)], 2)
     with pytest.raises(Unavailable, match="until memoryd starts again"):

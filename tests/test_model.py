@@ -10,11 +10,11 @@ import pytest
 
 from memoryd.errors import IdentityMissing, InvalidArgument, LimitExceeded, MemorydError, by_reason
 from memoryd.model import limits
-from memoryd.model.erasure import ErasedKind, ErasedThing
 from memoryd.model.caller import Caller
 from memoryd.model.change import ChangeSet, ConversationChange, Embedding, RecordedRequest, Tombstone
 from memoryd.model.conversation import WorkingMemory
 from memoryd.model.entity import Entity
+from memoryd.model.erasure import ErasedKind, ErasedThing
 from memoryd.model.learnt import Proposal
 from memoryd.model.memory import Draft, Source
 from memoryd.model.query import Filter, Query

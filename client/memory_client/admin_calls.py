@@ -121,8 +121,8 @@ def verify_forgotten(memory_id: str, text: str) -> Call[Proof]:
 
     def parse(answer: Any) -> Proof:
         traces = tuple(Trace(trace.place, trace.detail) for trace in answer.traces)
-        times = (time_from_pb(answer, name) for name in ("log_start_time", "seen_time", "purge_time"))
-        return Proof(traces, answer.file_count, answer.byte_count, *times)
+        began, seen, purged = (time_from_pb(answer, name) for name in ("log_start_time", "seen_time", "purge_time"))
+        return Proof(traces, answer.file_count, answer.byte_count, began, seen, purged, tuple(answer.backups))
 
     request = build(lambda: pb.VerifyForgottenRequest(id=memory_id, text=text))
     return Call("AdminService", "VerifyForgotten", request, pb.VerifyForgottenResponse, parse)

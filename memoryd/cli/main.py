@@ -16,6 +16,7 @@ from memory_cli.output import as_json, error_json, size
 
 from memoryd import paths
 from memoryd.cli.audit import add_audit_command
+from memoryd.cli.backups import add_backup_commands
 from memoryd.cli.check import add_check_command
 from memoryd.cli.conversations import add_conversation_commands
 from memoryd.cli.identity import add_identity_commands
@@ -80,7 +81,13 @@ def make_parser() -> argparse.ArgumentParser:
         "  memoryd serve --data-dir ~/memories --socket /run/user/1000/memoryd/admin.sock\n",
     )
     serving.set_defaults(run=_serve)
+    serving.add_argument(
+        "--reopen-sandboxes",
+        action="store_true",
+        help="open the doors of sandboxes again, which stay closed after a restore from a backup",
+    )
     add_check_command(commands, common)
+    add_backup_commands(commands, common)
     status = command(
         "status", "ask the running daemon how it fares", "  memoryd status\n  memoryd status --json | jq .warnings\n"
     )
@@ -117,7 +124,7 @@ def _serve(args: argparse.Namespace) -> int:
 
     config, places = settle(args)
     set_up_logs(config.daemon.log_format, config.daemon.log_level)
-    return serve(config, places, os.environ, _version())
+    return serve(config, places, os.environ, _version(), reopens_sandboxes=args.reopen_sandboxes)
 
 
 LONG = frozenset(

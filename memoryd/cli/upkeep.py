@@ -17,7 +17,7 @@ from memory_cli.output import as_json, moment, size
 from memoryd.model import limits
 from memoryd.model.reports import Reembedding
 
-__all__ = ["add_upkeep_commands"]
+__all__ = ["add_upkeep_commands", "working"]
 
 Client = Callable[[argparse.Namespace], Any]
 TICK_S = 0.5
@@ -69,7 +69,7 @@ def add_upkeep_commands(commands: Any, common: argparse.ArgumentParser, client: 
 
 
 @contextmanager
-def _working(what: str) -> Any:
+def working(what: str) -> Any:
     """Show on a terminal that something goes on, and for how long."""
     if not sys.stderr.isatty():
         yield
@@ -96,7 +96,7 @@ def _json(value: Any) -> int:
 
 
 def _decay(client: Client, args: argparse.Namespace) -> int:
-    with client(args) as memory, _working("decaying"):
+    with client(args) as memory, working("decaying"):
         done = memory.run_decay(dry_run=args.dry_run)
     if args.json:
         return _json(done)
@@ -190,7 +190,7 @@ def _end_drawing() -> None:
 
 
 def _compact(client: Client, args: argparse.Namespace) -> int:
-    with client(args) as memory, _working("compacting"):
+    with client(args) as memory, working("compacting"):
         done = memory.compact_store()
     if args.json:
         return _json(done)
@@ -203,7 +203,7 @@ def _compact(client: Client, args: argparse.Namespace) -> int:
 
 
 def _verify(client: Client, args: argparse.Namespace) -> int:
-    with client(args) as memory, _working("searching"):
+    with client(args) as memory, working("searching"):
         proof = memory.verify_forgotten(args.forgotten, text=args.text)
     stands_elsewhere = any(trace.place != "database" for trace in proof.traces)
     known = proof.purge_time or proof.seen_time or proof.log_start_time is None or stands_elsewhere
@@ -230,4 +230,6 @@ def _verify(client: Client, args: argparse.Namespace) -> int:
             " is it written right?",
             file=sys.stderr,
         )
+    for backup in proof.backups:
+        print(f"may still hold it: {backup}")
     return code

@@ -14,7 +14,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from memoryd.daemon.config_key import Key, key_of, reader_key
-from memoryd.model import limits
+from memoryd.daemon.config_talk import ContextConfig, ConversationConfig
 
 __all__ = ["Config", "label_of", "sections_of", "with_values"]
 
@@ -97,6 +97,18 @@ class StoreConfig:
     ledger: str = key_of("{data_dir}/ledger", "path", "the folder that notes what was purged, for older copies")
     memory_limit_bytes: int = key_of(256 * MIB, "bytes", "what DuckDB may take", least=32 * MIB)
     min_free_bytes: int = key_of(256 * MIB, "bytes", "below so much free space, writes are refused")
+
+
+@dataclass(frozen=True, slots=True)
+class BackupConfig:
+    """Where what is written goes some seconds later."""
+
+    directory: str = key_of("", "path", "the folder of backups, best on another disk; empty: there are none")
+    ship_s: float = key_of(5.0, "seconds", "between two looks at what was written", least=1, most=3600)
+    keep_days: int = key_of(30, "days", "after which a chain goes, but for the newest and the last that was proved")
+    spool_bytes: int = key_of(
+        64 * MIB, "bytes", "of the log that wait for a folder that is slow; then some states are left out", least=MIB
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,91 +257,12 @@ class ScheduleConfig:
     gc: str = key_of("30 4 * * *", "cron", "erase what is past its grace")
     reflection: str = key_of("0 3 * * 0", "cron", "sum up the week")
     compaction: str = key_of("0 5 * * 0", "cron", "rewrite the database without what was purged")
+    backup: str = key_of("0 1 * * *", "cron", "begin a new chain of backups, prove it, remove old ones")
 
     @property
     def zone(self) -> tzinfo | None:
         """The time zone; None: the system's."""
         return None if self.timezone == "local" else ZoneInfo(self.timezone)
-
-
-@dataclass(frozen=True, slots=True)
-class ContextConfig:
-    """How much goes into a prompt unless the request says."""
-
-    max_memories: int = key_of(
-        limits.DEFAULT_CONTEXT_MEMORIES,
-        "memories",
-        "relevant memories in a context",
-        least=1,
-        most=limits.MAX_CONTEXT_MEMORIES,
-        per_agent=True,
-    )
-    max_tokens: int = key_of(
-        limits.DEFAULT_CONTEXT_TOKENS,
-        "tokens",
-        "length of a context",
-        least=1,
-        most=limits.MAX_CONTEXT_TOKENS,
-        per_agent=True,
-    )
-    working_memory_chars: int = key_of(
-        limits.DEFAULT_WORKING_MEMORY_CHARACTERS, "characters", "of working memory in a context", per_agent=True
-    )
-    profile: bool = key_of(
-        True,
-        "",
-        "whether contexts begin with what is always true of the user; sections that a request names decide alone",
-        per_agent=True,
-    )
-    tokenizers: str = key_of(
-        "{data_dir}/tokenizers", "path", "tokenizers that requests may name: NAME.json or NAME/tokenizer.json"
-    )
-    date_after_days: float = key_of(
-        30.0, "days", "what is older is shown with its date, in searches and lists too", most=36_525
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class ConversationConfig:
-    """How conversations are kept, and what of them goes into a prompt unless the request says."""
-
-    recent_messages: int = key_of(
-        limits.DEFAULT_RECENT_MESSAGES,
-        "messages",
-        "of a thread, in a prompt",
-        least=1,
-        most=limits.MAX_RECENT_MESSAGES,
-        per_agent=True,
-    )
-    max_history: int = key_of(
-        100, "messages", "since the last summary; past it older ones leave the prompts; 0: never", per_agent=True
-    )
-    retain_recent: int = key_of(
-        20,
-        "messages",
-        "stay in the prompts after a compaction",
-        least=1,
-        most=limits.MAX_RECENT_MESSAGES,
-        per_agent=True,
-    )
-    emergency_retain: int = key_of(
-        4, "messages", "stay after one in an emergency", least=1, most=limits.MAX_RECENT_MESSAGES, per_agent=True
-    )
-    recall_top_k: int = key_of(
-        limits.DEFAULT_FOUND_MESSAGES,
-        "messages",
-        "earlier ones that are recalled",
-        least=1,
-        most=limits.MAX_SEARCH_LIMIT,
-        per_agent=True,
-    )
-    recall_before: int = key_of(
-        2, "messages", "shown before one that was found", most=limits.MAX_NEIGHBOURS, per_agent=True
-    )
-    recall_after: int = key_of(1, "messages", "shown after it", most=limits.MAX_NEIGHBOURS, per_agent=True)
-    session_idle_minutes: float = key_of(30.0, "minutes", "of silence that end a session; 0: none do", most=525_600)
-    index_bytes: int = key_of(512 * MIB, "bytes", "what the indexes of messages may take; the least used go first")
-    slow_after: int = key_of(20_000, "messages", "wait for their vectors, and appending becomes as slow as embedding")
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,6 +275,7 @@ class Config:
     tcp: TcpConfig = TcpConfig()
     audit: AuditConfig = AuditConfig()
     store: StoreConfig = StoreConfig()
+    backup: BackupConfig = BackupConfig()
     index: IndexConfig = IndexConfig()
     embedding: EmbeddingConfig = EmbeddingConfig()
     memory: MemoryConfig = MemoryConfig()
@@ -352,8 +286,8 @@ class Config:
     strategies: StrategiesConfig = field(default=StrategiesConfig(), metadata={"label": "entities.strategies"})
     schedule: ScheduleConfig = ScheduleConfig()
     search: SearchConfig = SearchConfig()
-    context: ContextConfig = ContextConfig()
-    conversation: ConversationConfig = ConversationConfig()
+    context: ContextConfig = field(default_factory=ContextConfig)
+    conversation: ConversationConfig = field(default_factory=ConversationConfig)
     agents: Mapping[str, Mapping[tuple[str, str], Any]] = field(default_factory=dict)
     """By agent, what holds for it instead, by section and key: [agents.NAME.memory] enabled = false."""
 

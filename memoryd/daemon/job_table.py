@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
 
+from memoryd.daemon.backups import Backups
 from memoryd.daemon.config import Config
 from memoryd.daemon.jobs import Job, Progress
 from memoryd.daemon.learners import Learners
@@ -33,9 +34,16 @@ class JobTable:
     """The jobs, over what they need."""
 
     def __init__(
-        self, ports: Ports, config: Config, issuer: GrantIssuer, learners: Learners, reembedder: Reembedder
+        self,
+        ports: Ports,
+        config: Config,
+        issuer: GrantIssuer,
+        learners: Learners,
+        reembedder: Reembedder,
+        backups: Backups | None = None,
     ) -> None:
         """Do nothing yet."""
+        self._backups = backups
         self._ports, self._config, self._issuer = ports, config, issuer
         self._learners, self._reembedder = learners, reembedder
 
@@ -61,8 +69,14 @@ class JobTable:
                 has_dry_run=False,
             ),
             Job("reembedding", "give every memory a vector of the model in use", self.reembedding),
+            *self._of_backups(),
         )
         return {job.name: job for job in jobs}
+
+    def _of_backups(self) -> Iterator[Job]:
+        """Yield the job of backups, if there are any."""
+        if self._backups is not None:
+            yield Job("backup", "begin a new chain of backups, prove it, and remove old ones", self._backups.run)
 
     def _of_contradictions(self) -> Iterator[Job]:
         """Yield the job of the model that reads two statements together, if there is one."""

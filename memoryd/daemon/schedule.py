@@ -16,7 +16,7 @@ from memoryd.daemon.config_key import ConfigError
 
 __all__ = ["JOBS", "due_jobs", "expressions_of", "first_seen", "misdated", "next_time"]
 
-JOBS = ("enrichment", "consolidation", "judgement", "decay", "gc", "reflection", "compaction")
+JOBS = ("enrichment", "consolidation", "judgement", "decay", "gc", "reflection", "compaction", "backup")
 """In the order in which they run where several are due."""
 
 

@@ -1,7 +1,7 @@
 """
 The composition root: opens the store, loads the model, wires the ports, serves the admin socket, and stops in order.
 
-Only here are the clock and randomness read; below, both are handed in.
+Only here are the clock and randomness read; below, both are handed in (but for the times of the log and of backups).
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ import signal
 import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from datetime import datetime, timedelta
 from itertools import count
 from typing import Any
 
 import structlog
-from google.protobuf.duration_pb2 import Duration
 
 from memoryd.audit.log import AuditLog
+from memoryd.daemon.backups import Backups
 from memoryd.daemon.config import Config
-from memoryd.daemon.garbage import Garbage, resident_bytes
+from memoryd.daemon.garbage import Garbage
 from memoryd.daemon.jobs import look_at_clock
 from memoryd.daemon.loop_lag import LoopLag
 from memoryd.daemon.schedule import expressions_of
 from memoryd.daemon.servers import Servers
+from memoryd.daemon.status import Running, describe
 from memoryd.daemon.systemd import feed_watchdog, notify, watchdog_interval_s
 from memoryd.daemon.wiring import make_embedder, make_grants, make_ports, now_utc, uptime_s
 from memoryd.domain.background import BackgroundWorker
-from memoryd.domain.clock import AHEAD, CLOCK_SEEN, ClockWatch
+from memoryd.domain.clock import CLOCK_SEEN, ClockWatch
 from memoryd.domain.conversation.waking import end_idle_sessions
 from memoryd.domain.forgetting.catch_up import catch_up
 from memoryd.domain.ports import Ports
@@ -39,9 +39,8 @@ from memoryd.domain.retrieval.recall import write_recalls
 from memoryd.embedding.base import Embedder
 from memoryd.errors import EXIT_REFUSED, StoreDamaged, Unavailable
 from memoryd.identity.socket_lease import SocketLease
-from memoryd.model.reports import Reembedding
-from memoryd.paths import Places, open_to_others
-from memoryd.store.base import Store
+from memoryd.paths import Places
+from memoryd.store.base import Store, StoreInfo
 from memoryd.store.opening import StoreOptions, StoreRefused, open_store
 
 __all__ = ["EXIT_FATAL", "EXIT_OK", "serve"]
@@ -59,11 +58,11 @@ log = structlog.get_logger("memoryd.daemon")
 class _Daemon:
     """One run: what was started, so that it can be stopped."""
 
-    def __init__(self, config: Config, places: Places, env: Mapping[str, str], version: str) -> None:
+    def __init__(self, config: Config, places: Places, env: Mapping[str, str], version: str, *, reopens: bool) -> None:
+        self._reopens = reopens
         self._config = config
         self._places = places
         self._env = env
-        self._version = version
         self._id = secrets.token_hex(4)
         self._began = time.monotonic()
         self._stop = asyncio.Event()
@@ -75,7 +74,7 @@ class _Daemon:
         self._audit: AuditLog | None = None
         self._serving = False
         self._lag = LoopLag(lambda late_s: log.warning("loop_blocked", duration_s=round(late_s, 3)))
-        self._faults: list[str] = []  # sockets of sandboxes that could not be opened again
+        self._running = Running(version, places, self._began, self._lag)
 
     def _on_fatal(self, fault: str) -> None:
         def end() -> None:
@@ -107,6 +106,7 @@ class _Daemon:
             finally:
                 embedder.close()
                 await self._close(store)
+                await self._ship(finish=True)
                 if audit is not None:
                     audit.close()
         finally:
@@ -130,7 +130,13 @@ class _Daemon:
         opening = asyncio.create_task(
             asyncio.to_thread(
                 open_store,
-                StoreOptions(self._places.database, kept.memory_limit_bytes, kept.min_free_bytes, self._places.ledger),
+                StoreOptions(
+                    self._places.database,
+                    kept.memory_limit_bytes,
+                    kept.min_free_bytes,
+                    self._places.ledger,
+                    config.backup.spool_bytes if config.backup.directory else 0,
+                ),
                 random_bytes=secrets.token_bytes,
                 on_fatal=self._on_fatal,
                 open_journal=self._open_audit,
@@ -166,15 +172,29 @@ class _Daemon:
         )
         return self._audit
 
+    def _make_backups(self, store: Store, info: StoreInfo) -> Backups | None:
+        """Return the backups of the store, if there are to be any."""
+        if store.files is None or not self._config.backup.directory:
+            return None
+        return Backups(self._config, store.files.shipping, info, self._places.ledger)
+
     async def _serve(self, lease: SocketLease, store: Store, embedder: Embedder, audit: AuditLog | None) -> None:
         info = await store.info()
         if info.damage:
             raise StoreRefused(info.damage)
+        if info.sandboxes_closed and self._reopens and store.files is not None:
+            await store.files.open_sandboxes()
+            info = await store.info()
+        self._running.backups = self._make_backups(store, info)
+        if self._running.backups is not None and store.files is not None:
+            store.files.backups = self._running.backups.held
         clock = ClockWatch(now_utc(), (await store.work.marks()).get(CLOCK_SEEN), uptime_s)
         grants = await make_grants(store)
         ports = await make_ports(
             self._config, store, embedder, grants=grants, clock=clock, tokenizers=self._places.tokenizers
         )
+        if await catch_up(ports, now=now_utc()):
+            log.warning("purges_caught_up", ledger=str(self._places.ledger))
         doors = Servers(
             self._config,
             ports,
@@ -183,12 +203,12 @@ class _Daemon:
             store_id=info.store_id,
             sandboxes=self._places.sandboxes,
             clock=now_utc,
-            describe=lambda: self._describe(ports, doors, audit),
+            describe=lambda: describe(self._running, ports, doors, audit),
+            backups=self._running.backups,
+            closed=info.sandboxes_closed,
         )
-        if await catch_up(ports, now=now_utc()):
-            log.warning("purges_caught_up", ledger=str(self._places.ledger))
         try:
-            self._faults = await doors.open(lease)
+            self._running.faults = await doors.open(lease)
             self._serving = True
             await self._until_stopped(ports, doors, lease, audit)
         finally:
@@ -198,9 +218,20 @@ class _Daemon:
             await _flush(ports)
             with contextlib.suppress(Unavailable):  # the next start then believes the time before it
                 await look_at_clock(ports, now_utc())
+        await self._ship(finish=False)
         ports.indexes.close()
         ports.episodes.close()
         ports.close()
+
+    async def _ship(self, *, finish: bool) -> None:
+        """Ship what is left to the backups, before and after the store is closed."""
+        backups = self._running.backups
+        if backups is None:
+            return
+        try:
+            await (backups.finish() if finish else backups.step())
+        except Exception as error:  # noqa: BLE001  the stop goes on; the next start ships what is missing
+            log.error("backup_not_shipped", error=type(error).__name__)  # noqa: TRY400  a trace may hold content
 
     async def _until_stopped(self, ports: Ports, doors: Servers, lease: SocketLease, audit: AuditLog | None) -> None:
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -218,9 +249,12 @@ class _Daemon:
             embedding=ports.embedder.provider,
             ready_s=round(time.monotonic() - self._began, 3),
         )
-        for fault in self._faults:
+        for fault in self._running.faults:
             log.warning("sandbox_not_open", reason=fault)
         notify(self._env, "READY=1")
+        backups = self._running.backups
+        if backups is not None:
+            self._repeat(backups.step, pause_s=self._config.backup.ship_s, fault="backup_not_shipped")
         self._repeat(lambda: _flush(ports), pause_s=RECALL_FLUSH_S, fault="recalls_not_counted")
         self._start(self._lag.watch())
         self._start(garbage.collect())
@@ -273,83 +307,12 @@ class _Daemon:
             second = next(seconds)
             for grant_id in await doors.issuer.close_ended(now_utc()):
                 log.info("sandbox_expired", grant_id=grant_id)
-            if self._faults and second % REOPEN_AFTER == 0:
-                self._faults = await doors.issuer.reopen(now_utc())
+            if self._running.faults and second % REOPEN_AFTER == 0:
+                self._running.faults = await doors.issuer.reopen(now_utc())
             if audit is not None:
                 audit.tell_repeats(now_utc())
 
         return tend
-
-    async def _describe(self, ports: Ports, doors: Servers, audit: AuditLog | None) -> dict[str, Any]:
-        info = await ports.store.info()
-        warnings = [*self._faults]
-        warnings += [text] if (text := open_to_others(self._places.database.parent)) else []
-        warnings += [info.damage] if info.damage else []
-        warnings += _clock_warnings(ports, info.newest_create_time)
-        embedding = await doors.reembedder.progress()
-        warnings += _embedding_warnings(embedding)
-        if doors.message_embedder.fault:
-            warnings.append(f"messages are not embedded now: {doors.message_embedder.fault}")
-        warnings += await doors.learners.warnings()
-        if audit is not None and audit.fault:
-            warnings.append(f"the audit log cannot be written: {audit.fault}")
-        if ports.store.files is not None and (text := ports.store.files.ledger_warning):
-            warnings.append(text)
-        if ports.indexes.faults:
-            warnings.append(f"{ports.indexes.faults} indexes were dropped after a fault and rebuilt; see the log")
-        if ports.shared.faults.count:
-            warnings.append(
-                f"{ports.shared.faults.count} faults in reading texts, which all went on without; see the log"
-            )
-        uptime, lag = Duration(), Duration()
-        uptime.FromTimedelta(timedelta(seconds=time.monotonic() - self._began))
-        lag.FromTimedelta(timedelta(seconds=self._lag.largest_s()))
-        return {
-            "version": self._version,
-            "uptime": uptime,
-            "store_path": info.path,
-            "store_id": info.store_id,
-            "schema_version": info.schema_version,
-            "commit_seq": info.commit_seq,
-            "store_bytes": info.store_bytes,
-            "memory_count": info.memory_count,
-            "embedding_provider": ports.embedder.provider,
-            "embedding_fingerprint": ports.embedder.fingerprint,
-            "embedding_dimensions": ports.embedder.dimensions,
-            "index_scopes": ports.indexes.scopes,
-            "index_bytes": ports.indexes.nbytes,
-            "warnings": warnings,
-            "rss_bytes": resident_bytes(),
-            "sandbox_count": len(doors.listeners),
-            "max_loop_lag": lag,
-            "unembedded_count": embedding.pending_count,
-            "message_count": (await ports.store.conversations.totals())[0],
-            "unembedded_message_count": await doors.message_embedder.pending(),
-            "audit_path": "" if self._places.audit is None else str(self._places.audit),
-        }
-
-
-def _clock_warnings(ports: Ports, newest: datetime | None) -> list[str]:
-    now = now_utc()
-    doubt = ports.doubt(now)
-    warnings = [doubt] if doubt else []
-    if newest is not None and newest - now > AHEAD:
-        warnings.append(
-            f"the newest create_time, {newest:%Y-%m-%d}, is {(newest - now).days} days ahead of the clock, which was"
-            " wrong once or is now; create_time goes on from there, and all else follows the clock"
-        )
-    return warnings
-
-
-def _embedding_warnings(known: Reembedding) -> list[str]:
-    if not known.pending_count:
-        return []
-    how = "their turn comes" if known.running else "you run: memoryd reembed"
-    why = f"; it pauses: {known.fault}" if known.fault else ""
-    none = (
-        f"{known.pending_count} memories have no vector of the model in use, and are found by their words until {how}"
-    )
-    return [none + why]
 
 
 async def _self_check(ports: Ports) -> None:
@@ -371,12 +334,18 @@ async def _end_idle(ports: Ports) -> None:
     await end_idle_sessions(ports, lambda fault: log.warning("session_not_ended", error=fault), now=now_utc())
 
 
-def serve(config: Config, places: Places, env: Mapping[str, str], version: str) -> int:
-    """Run the daemon until it is told to stop; return the exit code."""
+def serve(
+    config: Config, places: Places, env: Mapping[str, str], version: str, *, reopens_sandboxes: bool = False
+) -> int:
+    """
+    Run the daemon until it is told to stop; return the exit code.
+
+    With reopens_sandboxes, the doors of a store that was restored from a backup are opened again.
+    """
     os.umask(0o077)
     sys.setswitchinterval(0.0005)  # a thread that loads a large scope yields to the loop in half a millisecond
 
     async def run() -> int:
-        return await _Daemon(config, places, env, version).run()
+        return await _Daemon(config, places, env, version, reopens=reopens_sandboxes).run()
 
     return asyncio.run(run())

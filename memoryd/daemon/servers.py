@@ -22,6 +22,7 @@ from grpc_reflection.v1alpha import reflection
 
 from memoryd.audit.log import AuditLog
 from memoryd.audit.reading import Sighting, sighting_of
+from memoryd.daemon.backups import Backups
 from memoryd.daemon.config import Config
 from memoryd.daemon.config_key import ConfigError
 from memoryd.daemon.job_table import JobTable
@@ -191,8 +192,15 @@ class Servers:
         sandboxes: Path,
         clock: Callable[[], datetime],
         describe: Callable[[], Awaitable[dict[str, Any]]],
+        backups: Backups | None = None,
+        closed: bool = False,
     ) -> None:
-        """Wire them; nothing is open yet. UnguardedMethod if a service has a method that no one thought about."""
+        """
+        Wire them; nothing is open yet. UnguardedMethod if a service has a method that no one thought about.
+
+        Closed, only the admin socket is opened.
+        """
+        self._closed = closed
         self._config = config
         self._grants = grants
         self._audit = audit
@@ -208,7 +216,7 @@ class Servers:
             self.listeners,
             store_id=store_id,
             host_id=sandbox.host_id,
-            secret=ports.secret,
+            secret=ports.page_secret,
             default_quota=Quota(**{name: getattr(sandbox, name) for name in Quota.__dataclass_fields__}).checked(),
             new_id=new_id,
             random_bytes=secrets.token_bytes,
@@ -218,7 +226,7 @@ class Servers:
             ports, clock, lambda fault: log.warning("messages_not_embedded", fault=fault)
         )
         self.learners = Learners(ports, config, clock)
-        table = JobTable(ports, config, self.issuer, self.learners, self.reembedder)
+        table = JobTable(ports, config, self.issuer, self.learners, self.reembedder, backups)
         self.jobs = Jobs(ports, config, table.jobs(), clock)
         services = (
             MemoryService(ports),
@@ -263,6 +271,22 @@ class Servers:
         """Open every door, the admin socket last; return what went wrong with sandboxes' sockets, in words."""
         check_apart(admin.path, self._config.shared.socket)
         self.listeners.take()
+        faults = [] if self._closed else await self._open_sandboxes()
+        config = self._config
+        server = make_server(config.daemon.max_connections, config.daemon.max_concurrent_calls, TRUSTED_STREAMS)
+        server.add_generic_rpc_handlers((self.gate(Door.ADMIN),))
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
+        names = [descriptor.full_name for descriptor in SERVICES]
+        reflection.enable_server_reflection((*names, health.SERVICE_NAME, reflection.SERVICE_NAME), server)
+        server.add_insecure_port(admin.address)
+        await self._start(server)
+        admin.protect()
+        for name in ("", *names):
+            await self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
+        return faults
+
+    async def _open_sandboxes(self) -> list[str]:
+        """Open the doors of sandboxes; return what went wrong with their sockets, in words."""
         faults = await self.issuer.reopen(self._clock())
         config = self._config
         calls = config.daemon.max_concurrent_calls
@@ -284,16 +308,6 @@ class Servers:
             except RuntimeError:
                 raise ConfigError(f"cannot listen on tcp.listen {config.tcp.listen}; is the port taken?") from None
             await self._start(server)
-        server = make_server(config.daemon.max_connections, calls, TRUSTED_STREAMS)
-        server.add_generic_rpc_handlers((self.gate(Door.ADMIN),))
-        health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
-        names = [descriptor.full_name for descriptor in SERVICES]
-        reflection.enable_server_reflection((*names, health.SERVICE_NAME, reflection.SERVICE_NAME), server)
-        server.add_insecure_port(admin.address)
-        await self._start(server)
-        admin.protect()
-        for name in ("", *names):
-            await self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
         return faults
 
     async def _start(self, server: grpc.aio.Server) -> None:

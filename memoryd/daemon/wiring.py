@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import secrets
 import time
 import urllib.request
@@ -48,7 +49,7 @@ from memoryd.knowledge.lexicon.spelling import forget_stems
 from memoryd.knowledge.secrets import SecretDetector
 from memoryd.knowledge.text_traits import forget_texts
 from memoryd.model.commits import Applied
-from memoryd.store.base import Store
+from memoryd.store.base import Store, StoreInfo
 
 __all__ = [
     "make_embedder",
@@ -172,6 +173,11 @@ def policy_of(config: Config) -> Policy:
     )
 
 
+def page_secret(info: StoreInfo) -> bytes:
+    """Return what page tokens are signed with: another one after each restore from a backup."""
+    return hashlib.blake2b(info.history_id.encode(), key=info.secret).digest() if info.history_id else info.secret
+
+
 async def make_ports(
     config: Config,
     store: Store,
@@ -227,6 +233,7 @@ async def make_ports(
         embedder=embedder,
         new_id=new_id,
         secret=info.secret,
+        page_secret=page_secret(info),
         policy=replace(policy_of(config), agents={name: policy_of(config.of_agent(name)) for name in config.agents}),
         guards=Guards(detector, detector.is_token, detector.masker, grants or NoGrants()),
         readers=Readers(

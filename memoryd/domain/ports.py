@@ -104,7 +104,9 @@ class Ports:
     embedder: Embedder
     new_id: Callable[[], str]
     secret: bytes
-    """Signs page tokens and digests of what was deleted."""
+    """Signs digests of what was deleted."""
+    page_secret: bytes
+    """Signs page tokens: those of before a restore count no longer after it."""
     guards: Guards
     policy: Policy = field(default_factory=Policy)
     readers: Readers = field(default_factory=Readers)
@@ -144,8 +146,9 @@ class Ports:
         return begin + timedelta(days=self.policy.delete_grace_days)
 
     def copies(self) -> tuple[str, ...]:
-        """Return the files that hold an earlier state of the store."""
-        return () if self.store.files is None else tuple(self.store.files.copies())
+        """Return the files and backups that hold an earlier state of the store."""
+        files = self.store.files
+        return () if files is None else (*files.copies(), *files.backups())
 
     async def entry_of(self, memory: Memory) -> Entry | None:
         """Return a memory as it is stored now, with its vectors; None if it is gone."""

@@ -136,7 +136,7 @@ async def session_messages(
     size = check_count(page_size, "page_size", default=DEFAULT_MESSAGES, limit=limits.MAX_PAGE_SIZE)
     session = await _leased(key, worker, ports, now)
     bound = repr(("session", key.owner, key.thread_id, key.session_id)).encode()
-    after = read_number(page_token, ports.secret, bound) if page_token else session.first_seq - 1
+    after = read_number(page_token, ports.page_secret, bound) if page_token else session.first_seq - 1
     messages: list[Message] = []
     used = 0
     while after < session.last_seq and len(messages) < size:
@@ -155,11 +155,11 @@ async def session_messages(
         for message in part:
             used += message.text_bytes
             if used > limits.MAX_PAGE_BYTES and messages:
-                return messages, number_after(messages[-1].seq, ports.secret, bound), session
+                return messages, number_after(messages[-1].seq, ports.page_secret, bound), session
             messages.append(message)
         after += step
     more = after < session.last_seq
-    return messages, number_after(after, ports.secret, bound) if more else "", session
+    return messages, number_after(after, ports.page_secret, bound) if more else "", session
 
 
 async def complete_session(key: SessionKey, worker: str, ports: Ports, *, now: datetime) -> Session:

@@ -260,7 +260,7 @@ class Proof:
     Every trace of a purged memory (none: it is gone), and how much was read to find it.
 
     The times are the audit log's: when it begins, when it first names the id, when the memory was purged; None where
-    it does not say.
+    it does not say. The backups are those that may still hold it, each with the day on which it goes.
     """
 
     traces: tuple[Trace, ...]
@@ -269,6 +269,7 @@ class Proof:
     log_start_time: datetime | None = None
     seen_time: datetime | None = None
     purge_time: datetime | None = None
+    backups: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

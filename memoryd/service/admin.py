@@ -126,6 +126,7 @@ class AdminService:
             traces=[pb.Trace(place=trace.place, detail=trace.detail) for trace in proof.traces],
             file_count=proof.file_count,
             byte_count=proof.byte_count,
+            backups=proof.backups,
         )
         for name in ("log_start_time", "seen_time", "purge_time"):
             set_time(response, name, getattr(proof, name))

@@ -8,11 +8,11 @@ write comes as a whole, and `now` is handed in.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import date, datetime
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from memoryd.model.entity import Entity
 from memoryd.model.erasure import Erasures
@@ -24,7 +24,18 @@ from memoryd.store.conversations import ConversationStore
 from memoryd.store.memories import MemoryStore
 from memoryd.store.work import WorkStore
 
-__all__ = ["FileBacked", "GrantStore", "OwnerStore", "PeopleStore", "Store", "StoreCheck", "StoreInfo"]
+__all__ = [
+    "FileBacked",
+    "GrantStore",
+    "LogTail",
+    "LoggedCommit",
+    "OwnerStore",
+    "PeopleStore",
+    "Shipping",
+    "Store",
+    "StoreCheck",
+    "StoreInfo",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +53,11 @@ class StoreInfo:
     newest_create_time: datetime | None
     """The latest ever given, also to a memory that was purged since."""
     secret: bytes
-    """32 random bytes made with the store, for signing page tokens."""
+    """32 random bytes made with the store, for signing."""
+    history_id: str = ""
+    """Changes with each restore from a backup; empty: there was none."""
+    sandboxes_closed: bool = False
+    """Whether sandboxes are to stay closed, as it was restored from a backup."""
     damage: str = ""
     """What cannot be read of it, as far as anybody has seen; then the counts above may be missing. Empty: nothing."""
 
@@ -61,6 +76,63 @@ class StoreCheck:
     def migrates(self) -> bool:
         """Whether a start would bring it to another schema."""
         return 0 < self.schema_version < self.latest_schema_version
+
+
+class LoggedCommit(NamedTuple):
+    """A transaction in the log."""
+
+    commit_seq: int
+    time_us: int
+    """When it was written, in microseconds since 1970 (UTC)."""
+    end: int
+    """The bytes of the log up to its end."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogTail:
+    """A piece of the log of one generation: of the time between two changes of the file."""
+
+    generation: int
+    start: int
+    data: bytes = field(repr=False)
+    commits: tuple[LoggedCommit, ...] = ()
+    """Those that end in it, as far as they were written by this process."""
+
+    @property
+    def end(self) -> int:
+        """The bytes of the log up to its end."""
+        return self.start + len(self.data)
+
+
+class Shipping(Protocol):
+    """How a store in files is copied while it is served."""
+
+    async def take(self, generation: int) -> tuple[list[LogTail], int, int]:
+        """
+        Return the pieces of the log since the last time, the generation of now, and the last change set.
+
+        Where that is another one than is named, its log comes whole, and the file is held: it does not change until
+        `release`.
+        """
+        ...
+
+    async def release(self) -> bool:
+        """Let the file change again; return whether it was held all the time."""
+        ...
+
+    def waiting(self) -> list[LogTail]:
+        """Return what is left once the store is closed."""
+        ...
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        ...
+
+    @property
+    def lost(self) -> int:
+        """How often pieces of the log were lost, as no one took them in time."""
+        ...
 
 
 class PeopleStore(Protocol):
@@ -140,6 +212,14 @@ class FileBacked(Protocol):
         """Return the files next to it that hold an earlier state of it."""
         ...
 
+    @property
+    def backups(self) -> Callable[[], Sequence[str]]:
+        """Who tells, in words, which backups hold an earlier state of it; the daemon sets it. None are known before."""
+        ...
+
+    @backups.setter
+    def backups(self, tell: Callable[[], Sequence[str]]) -> None: ...
+
     async def traces(self, text: str) -> list[str]:
         """
         Return the tables and columns (`memories.content`) in which a text stands.
@@ -156,6 +236,10 @@ class FileBacked(Protocol):
         """
         ...
 
+    async def open_sandboxes(self) -> None:
+        """Let sandboxes be opened again after a restore."""
+        ...
+
     def missed_purges(self) -> Erasures | None:
         """
         Return what was erased, by the ledger, after the state that the files are in; None: nothing was missed.
@@ -166,6 +250,11 @@ class FileBacked(Protocol):
 
     async def purges_caught_up(self) -> None:
         """Note that all that was missed is erased."""
+        ...
+
+    @property
+    def shipping(self) -> Shipping:
+        """How it is copied while it is served."""
         ...
 
     @property

@@ -10,17 +10,14 @@ comes after. `key`: what the digests are made with; without it the lines name no
 from __future__ import annotations
 
 import contextlib
-import json
-import os
-import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from memoryd.errors import Unavailable
 from memoryd.model.change import PURGE, ChangeSet
 from memoryd.model.erasure import ErasedKind, ErasedThing, Erasures, erased_by
-from memoryd.store.durable import sync_folder, write_all, write_file
+from memoryd.store.durable import sync_folder, write_file
+from memoryd.store.lines import Line, LineFile, read_line
 from memoryd.store.refusal import StoreRefused
 
 __all__ = ["KEY", "LINES", "PurgeLedger"]
@@ -28,7 +25,6 @@ __all__ = ["KEY", "LINES", "PurgeLedger"]
 LINES, KEY = "purges.jsonl", "key"
 FORMAT = 1
 KEY_BYTES = 32
-Line = Mapping[str, Any]
 
 
 class PurgeLedger:
@@ -50,31 +46,27 @@ class PurgeLedger:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             is_new = not self._path.exists() or not self._path.stat().st_size
             self._key = _key_of(folder / KEY, random_bytes, is_new=is_new)
-            self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+            self._file = LineFile(self._path)
         except OSError as error:
             raise StoreRefused(f"the ledger of purges in {folder} cannot be opened: {error.strerror}") from None
         try:
-            self._begin(store_id, is_new=is_new)
+            self._begin(store_id)
         except BaseException as error:
             self.close()
             if isinstance(error, OSError | Unavailable):
                 raise StoreRefused(f"the ledger of purges in {folder} cannot be used: {error}") from None
             raise
 
-    def _begin(self, store_id: str, *, is_new: bool) -> None:
-        data = b"" if is_new else self._path.read_bytes()
-        whole = data.rfind(b"\n") + 1
-        if whole < len(data):  # written in part when the process died: what it says was not acknowledged
-            os.ftruncate(self._file, whole)
-        if not whole:
+    def _begin(self, store_id: str) -> None:
+        self._lines, self._file.lines = self._file.lines, []
+        if not self._lines:
             self._last = self._noted
             self._append({"format": FORMAT, "store_id": store_id, "first": self._noted + 1})
             sync_folder(self._path.parent)
             if self._noted:
                 self.gap = f"{self._path} is new: it does not know the first {self._noted} purges"
             return
-        self._lines = data[:whole].splitlines()
-        header = _read(self._lines[0], self._path, 1)
+        header = read_line(self._lines[0], self._path, 1)
         if header.get("format") != FORMAT or header.get("store_id") != store_id:
             raise StoreRefused(
                 f"{self._path} is not the ledger of purges of this database ({store_id}); put the right one back, or"
@@ -154,26 +146,22 @@ class PurgeLedger:
 
     def close(self) -> None:
         """Let go of the file."""
-        os.close(self._file)
+        self._file.close()
 
     def _from_the_end(self) -> Iterator[Line]:
         """Yield the lines that were there at the start, the last one first, without the header."""
         for number in range(len(self._lines), 1, -1):
-            yield _read(self._lines[number - 1], self._path, number)
+            yield read_line(self._lines[number - 1], self._path, number)
 
     def _append(self, line: Line) -> None:
         if self.fault:
             raise Unavailable(f"nothing can be purged until memoryd starts again: {self.fault}")
-        size = os.fstat(self._file).st_size
         try:
-            write_all(self._file, _line(line))
+            self._file.write(line)
         except OSError as error:
-            os.ftruncate(self._file, size)
-            raise Unavailable(
-                f"the ledger of purges cannot be written ({error.strerror}); nothing was purged"
-            ) from None
+            raise Unavailable(f"the ledger cannot be written ({error.strerror}); nothing was purged") from None
         try:
-            os.fdatasync(self._file)
+            self._file.sync()
         except OSError as error:  # what reaches the disk now is not known, and asking again would not tell
             self.fault = f"the ledger did not reach the disk ({error.strerror})"
             raise Unavailable(f"{self.fault}; nothing was purged") from None
@@ -196,22 +184,3 @@ def _key_of(path: Path, random_bytes: Callable[[int], bytes], *, is_new: bool) -
     if len(key) != KEY_BYTES:
         raise StoreRefused(f"{path} is damaged: it holds no key of {KEY_BYTES} bytes; put the right one back")
     return key
-
-
-def _line(line: Line) -> bytes:
-    """Return a line with its checksum, CRC-32 of what stands before it."""
-    body = json.dumps(line, separators=(",", ":"))
-    return f'{body[:-1]},"crc":{zlib.crc32(body[:-1].encode())}}}\n'.encode()
-
-
-def _read(raw: bytes, path: Path, number: int) -> Line:
-    body, _, crc = raw.rpartition(b',"crc":')
-    try:
-        if zlib.crc32(body) == int(crc.removesuffix(b"}")):
-            line: Line = json.loads(body + b"}")
-            return line
-    except ValueError:
-        pass
-    raise StoreRefused(
-        f"{path} is damaged in line {number}; put the right file back, or move it away to begin a new one"
-    )

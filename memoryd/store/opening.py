@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from uuid import UUID
 
 from memoryd.model.call_context import Journal
 from memoryd.store.base import Store, StoreCheck
@@ -19,7 +20,9 @@ __all__ = [
     "check_store",
     "migrate_store",
     "open_store",
+    "prove_copy",
     "repair_store",
+    "take_copy",
 ]
 
 Tell = Callable[[int, int], None]
@@ -37,6 +40,8 @@ class StoreOptions:
     """Below so much free space on the disk, inserts are refused."""
     ledger: Path | None = None
     """The folder of the ledger of purges; None: it has none."""
+    spool_bytes: int = 0
+    """So much of the log is kept for who ships it to a backup; 0: no one does."""
 
 
 def _no_one(_: str) -> None:
@@ -75,6 +80,7 @@ def open_store(
             on_fatal=on_fatal,
             journal=open_journal(),
             ledger=ledger,
+            spool_bytes=options.spool_bytes,
         )
     except BaseException:
         if ledger is not None:
@@ -109,6 +115,39 @@ def repair_store(options: StoreOptions, *, adopt: bool = False, accept_loss: int
 
     return duckdb.repair_database(
         _path_of(options), memory_limit_bytes=options.memory_limit_bytes, adopt=adopt, accept_loss=accept_loss
+    )
+
+
+def prove_copy(path: Path, store_id: UUID, commit_seq: int, *, memory_limit_bytes: int) -> None:
+    """Read all of the files of a backup, which must be this store up to this change set; StoreRefused."""
+    from memoryd.store import duckdb
+
+    duckdb.prove_copy(path, store_id, commit_seq, memory_limit_bytes=memory_limit_bytes)
+
+
+def take_copy(
+    path: Path,
+    store_id: UUID,
+    commit_seq: int,
+    *,
+    memory_limit_bytes: int,
+    random_bytes: Callable[[int], bytes],
+    closes_sandboxes: bool,
+) -> int:
+    """
+    Make a store that can be served of the files of a backup, once all of it was read; StoreRefused.
+
+    It begins a history of its own: returns the number of its last change set, which no one has seen before.
+    """
+    from memoryd.store import duckdb
+
+    header = duckdb.prove_copy(path, store_id, commit_seq, memory_limit_bytes=memory_limit_bytes)
+    return duckdb.begin_history(
+        path,
+        header,
+        memory_limit_bytes=memory_limit_bytes,
+        random_bytes=random_bytes,
+        closes_sandboxes=closes_sandboxes,
     )
 
 

@@ -512,6 +512,7 @@ class VerifyForgottenResponse(google.protobuf.message.Message):
     LOG_START_TIME_FIELD_NUMBER: builtins.int
     SEEN_TIME_FIELD_NUMBER: builtins.int
     PURGE_TIME_FIELD_NUMBER: builtins.int
+    BACKUPS_FIELD_NUMBER: builtins.int
     file_count: builtins.int
     """How many files were read."""
     byte_count: builtins.int
@@ -532,6 +533,10 @@ class VerifyForgottenResponse(google.protobuf.message.Message):
     def purge_time(self) -> google.protobuf.timestamp_pb2.Timestamp:
         """When the memory was purged, by the audit log. Unset: it does not say."""
 
+    @property
+    def backups(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
+        """Copies and backups that may still hold it; of a chain of backups with the day on which it goes."""
+
     def __init__(
         self,
         *,
@@ -541,10 +546,11 @@ class VerifyForgottenResponse(google.protobuf.message.Message):
         log_start_time: google.protobuf.timestamp_pb2.Timestamp | None = ...,
         seen_time: google.protobuf.timestamp_pb2.Timestamp | None = ...,
         purge_time: google.protobuf.timestamp_pb2.Timestamp | None = ...,
+        backups: collections.abc.Iterable[builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["log_start_time", b"log_start_time", "purge_time", b"purge_time", "seen_time", b"seen_time"]
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["byte_count", b"byte_count", "file_count", b"file_count", "log_start_time", b"log_start_time", "purge_time", b"purge_time", "seen_time", b"seen_time", "traces", b"traces"]
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["backups", b"backups", "byte_count", b"byte_count", "file_count", b"file_count", "log_start_time", b"log_start_time", "purge_time", b"purge_time", "seen_time", b"seen_time", "traces", b"traces"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
 
 Global___VerifyForgottenResponse: typing_extensions.TypeAlias = VerifyForgottenResponse

@@ -5,16 +5,23 @@
 #    source ~/.local/share/bash_completion/memoryd
 # See also: https://github.com/scop/bash-completion/blob/main/doc/configuration.md
 
+_shtab_memoryd_backup_subparsers=(take list verify prune)
 _shtab_memoryd_review_subparsers=(list approve reject)
 _shtab_memoryd_jobs_subparsers=(list show run retry cancel)
 _shtab_memoryd_user_subparsers=(erase)
 _shtab_memoryd_sandbox_subparsers=(open list close)
 _shtab_memoryd_grant_subparsers=(list memories forget)
 _shtab_memoryd_token_subparsers=(issue attenuate inspect revoke rotate)
-_shtab_memoryd_subparsers=(serve check status gc decay enrich reembed compact verify review jobs consolidate reflect sessions users user sandbox grant token audit completion)
+_shtab_memoryd_subparsers=(serve check backup restore status gc decay enrich reembed compact verify review jobs consolidate reflect sessions users user sandbox grant token audit completion)
 
-_shtab_memoryd_serve_option_strings=(-h --help --config --data-dir --socket)
+_shtab_memoryd_serve_option_strings=(-h --help --config --data-dir --socket --reopen-sandboxes)
 _shtab_memoryd_check_option_strings=(-h --help --config --data-dir --socket --json --quiet --migrate --adopt --accept-loss)
+_shtab_memoryd_backup_take_option_strings=(-h --help --config --data-dir --socket --json)
+_shtab_memoryd_backup_list_option_strings=(-h --help --config --data-dir --socket --json)
+_shtab_memoryd_backup_verify_option_strings=(-h --help --config --data-dir --socket --json)
+_shtab_memoryd_backup_prune_option_strings=(-h --help --config --data-dir --socket --json --keep-days --dry-run)
+_shtab_memoryd_backup_option_strings=(-h --help)
+_shtab_memoryd_restore_option_strings=(-h --help --config --data-dir --socket --json --at --transaction --dry-run --ledger --reopen-sandboxes)
 _shtab_memoryd_status_option_strings=(-h --help --config --data-dir --socket --json)
 _shtab_memoryd_gc_option_strings=(-h --help --config --data-dir --socket --dry-run --clock-is-right --json)
 _shtab_memoryd_decay_option_strings=(-h --help --config --data-dir --socket --json --dry-run)
@@ -56,6 +63,7 @@ _shtab_memoryd_audit_option_strings=(-h --help --config --data-dir --socket --js
 _shtab_memoryd_completion_option_strings=(-h --help)
 _shtab_memoryd_option_strings=(-h --help --version)
 
+_shtab_memoryd_backup_pos_0_choices=(take list verify prune)
 _shtab_memoryd_review_pos_0_choices=(list approve reject)
 _shtab_memoryd_jobs_pos_0_choices=(list show run retry cancel)
 _shtab_memoryd_sessions___state_choices=(open pending done)
@@ -66,16 +74,38 @@ _shtab_memoryd_token_pos_0_choices=(issue attenuate inspect revoke rotate)
 _shtab_memoryd_audit___door_choices=(admin sandbox shared tcp daemon)
 _shtab_memoryd_audit___outcome_choices=(OK refused NOT_FOUND INVALID_ARGUMENT ABORTED UNAVAILABLE INTERNAL CANCELLED DATA_LOSS PERMISSION_DENIED RESOURCE_EXHAUSTED UNAUTHENTICATED UNIMPLEMENTED)
 _shtab_memoryd_completion_pos_0_choices=(bash zsh fish)
-_shtab_memoryd_pos_0_choices=(serve check status gc decay enrich reembed compact verify review jobs consolidate reflect sessions users user sandbox grant token audit completion)
+_shtab_memoryd_pos_0_choices=(serve check backup restore status gc decay enrich reembed compact verify review jobs consolidate reflect sessions users user sandbox grant token audit completion)
 
 _shtab_memoryd_serve__h_nargs=0
 _shtab_memoryd_serve___help_nargs=0
+_shtab_memoryd_serve___reopen_sandboxes_nargs=0
 _shtab_memoryd_check__h_nargs=0
 _shtab_memoryd_check___help_nargs=0
 _shtab_memoryd_check___json_nargs=0
 _shtab_memoryd_check___quiet_nargs=0
 _shtab_memoryd_check___migrate_nargs=0
 _shtab_memoryd_check___adopt_nargs=0
+_shtab_memoryd_backup_take__h_nargs=0
+_shtab_memoryd_backup_take___help_nargs=0
+_shtab_memoryd_backup_take___json_nargs=0
+_shtab_memoryd_backup_list__h_nargs=0
+_shtab_memoryd_backup_list___help_nargs=0
+_shtab_memoryd_backup_list___json_nargs=0
+_shtab_memoryd_backup_verify__h_nargs=0
+_shtab_memoryd_backup_verify___help_nargs=0
+_shtab_memoryd_backup_verify___json_nargs=0
+_shtab_memoryd_backup_prune__h_nargs=0
+_shtab_memoryd_backup_prune___help_nargs=0
+_shtab_memoryd_backup_prune___json_nargs=0
+_shtab_memoryd_backup_prune___dry_run_nargs=0
+_shtab_memoryd_backup_pos_0_nargs=A...
+_shtab_memoryd_backup__h_nargs=0
+_shtab_memoryd_backup___help_nargs=0
+_shtab_memoryd_restore__h_nargs=0
+_shtab_memoryd_restore___help_nargs=0
+_shtab_memoryd_restore___json_nargs=0
+_shtab_memoryd_restore___dry_run_nargs=0
+_shtab_memoryd_restore___reopen_sandboxes_nargs=0
 _shtab_memoryd_status__h_nargs=0
 _shtab_memoryd_status___help_nargs=0
 _shtab_memoryd_status___json_nargs=0

@@ -49,8 +49,8 @@ function _shtab_memoryd_using
   test "$_shtab_memoryd_cmdpath" = "$argv"
 end
 
-set -g _shtab_memoryd_commands serve check status gc decay enrich reembed compact verify review 'review list' 'review approve' 'review reject' jobs 'jobs list' 'jobs show' 'jobs run' 'jobs retry' 'jobs cancel' consolidate reflect sessions users user 'user erase' sandbox 'sandbox open' 'sandbox list' 'sandbox close' grant 'grant list' 'grant memories' 'grant forget' token 'token issue' 'token attenuate' 'token inspect' 'token revoke' 'token rotate' audit completion
-set -g _shtab_memoryd_opts_with_value --accept-loss --agent --allow --as --audience --call --calls-per-second --chat --config --connections --data-dir --door --forgotten --grant --id --label --limit --mount --out --outcome --rpc --since --socket --state --stored-bytes --stored-memories --text --thread --token-file --ttl --until --user --via --writes-per-day -n
+set -g _shtab_memoryd_commands serve check backup 'backup take' 'backup list' 'backup verify' 'backup prune' restore status gc decay enrich reembed compact verify review 'review list' 'review approve' 'review reject' jobs 'jobs list' 'jobs show' 'jobs run' 'jobs retry' 'jobs cancel' consolidate reflect sessions users user 'user erase' sandbox 'sandbox open' 'sandbox list' 'sandbox close' grant 'grant list' 'grant memories' 'grant forget' token 'token issue' 'token attenuate' 'token inspect' 'token revoke' 'token rotate' audit completion
+set -g _shtab_memoryd_opts_with_value --accept-loss --agent --allow --as --at --audience --call --calls-per-second --chat --config --connections --data-dir --door --forgotten --grant --id --keep-days --label --ledger --limit --mount --out --outcome --rpc --since --socket --state --stored-bytes --stored-memories --text --thread --token-file --transaction --ttl --until --user --via --writes-per-day -n
 
 complete -c memoryd -e
 complete -c memoryd -f
@@ -62,6 +62,7 @@ complete -c memoryd -n '_shtab_memoryd_using serve' -s h -l help -d 'show this h
 complete -c memoryd -n '_shtab_memoryd_using serve' -l config -x -d 'TOML file (default: memoryd.toml where XDG says)'
 complete -c memoryd -n '_shtab_memoryd_using serve' -l data-dir -x -d 'where the database is'
 complete -c memoryd -n '_shtab_memoryd_using serve' -l socket -x -d 'the admin socket'
+complete -c memoryd -n '_shtab_memoryd_using serve' -l reopen-sandboxes -d 'open the doors of sandboxes again, which stay closed after a restore from a backup'
 complete -c memoryd -n '_shtab_memoryd_using; and test $_shtab_memoryd_npos -eq 0' -a check -d 'Look at configuration, packages, model and database without starting or changing anything; all that is wrong is named at once, at the end. A database in a folder that cannot be written is read, too.'
 complete -c memoryd -n '_shtab_memoryd_using check' -s h -l help -d 'show this help message and exit'
 complete -c memoryd -n '_shtab_memoryd_using check' -l config -x -d 'TOML file (default: memoryd.toml where XDG says)'
@@ -72,6 +73,45 @@ complete -c memoryd -n '_shtab_memoryd_using check' -l quiet -d 'say only what i
 complete -c memoryd -n '_shtab_memoryd_using check' -l migrate -d 'bring the database to the schema of this version; a copy is kept'
 complete -c memoryd -n '_shtab_memoryd_using check' -l adopt -d 'take a database as it is whose side file is lost'
 complete -c memoryd -n '_shtab_memoryd_using check' -l accept-loss -x -d 'go on with a database that ends at this transaction'
+complete -c memoryd -n '_shtab_memoryd_using; and test $_shtab_memoryd_npos -eq 0' -a backup -d 'Take, list, verify and prune backups.'
+complete -c memoryd -n '_shtab_memoryd_using backup' -s h -l help -d 'show this help message and exit'
+complete -c memoryd -n '_shtab_memoryd_using backup; and test $_shtab_memoryd_npos -eq 0' -a take -d 'Take a backup of a store that is not served; the daemon takes its own (backup.directory).'
+complete -c memoryd -n '_shtab_memoryd_using backup take' -s h -l help -d 'show this help message and exit'
+complete -c memoryd -n '_shtab_memoryd_using backup take' -l config -x -d 'TOML file (default: memoryd.toml where XDG says)'
+complete -c memoryd -n '_shtab_memoryd_using backup take' -l data-dir -x -d 'where the database is'
+complete -c memoryd -n '_shtab_memoryd_using backup take' -l socket -x -d 'the admin socket'
+complete -c memoryd -n '_shtab_memoryd_using backup take' -l json -d 'print JSON'
+complete -c memoryd -n '_shtab_memoryd_using backup; and test $_shtab_memoryd_npos -eq 0' -a list -d 'List the chains of a folder, and which states they lead to.'
+complete -c memoryd -n '_shtab_memoryd_using backup list' -s h -l help -d 'show this help message and exit'
+complete -c memoryd -n '_shtab_memoryd_using backup list' -l config -x -d 'TOML file (default: memoryd.toml where XDG says)'
+complete -c memoryd -n '_shtab_memoryd_using backup list' -l data-dir -x -d 'where the database is'
+complete -c memoryd -n '_shtab_memoryd_using backup list' -l socket -x -d 'the admin socket'
+complete -c memoryd -n '_shtab_memoryd_using backup list' -l json -d 'print JSON'
+complete -c memoryd -n '_shtab_memoryd_using backup; and test $_shtab_memoryd_npos -eq 0' -a verify -d 'Read every file of every chain, and restore the last state as a trial.'
+complete -c memoryd -n '_shtab_memoryd_using backup verify' -s h -l help -d 'show this help message and exit'
+complete -c memoryd -n '_shtab_memoryd_using backup verify' -l config -x -d 'TOML file (default: memoryd.toml where XDG says)'
+complete -c memoryd -n '_shtab_memoryd_using backup verify' -l data-dir -x -d 'where the database is'
+complete -c memoryd -n '_shtab_memoryd_using backup verify' -l socket -x -d 'the admin socket'
+complete -c memoryd -n '_shtab_memoryd_using backup verify' -l json -d 'print JSON'
+complete -c memoryd -n '_shtab_memoryd_using backup; and test $_shtab_memoryd_npos -eq 0' -a prune -d 'Remove chains that are too old, whole; the newest and the last proved one stay.'
+complete -c memoryd -n '_shtab_memoryd_using backup prune' -s h -l help -d 'show this help message and exit'
+complete -c memoryd -n '_shtab_memoryd_using backup prune' -l config -x -d 'TOML file (default: memoryd.toml where XDG says)'
+complete -c memoryd -n '_shtab_memoryd_using backup prune' -l data-dir -x -d 'where the database is'
+complete -c memoryd -n '_shtab_memoryd_using backup prune' -l socket -x -d 'the admin socket'
+complete -c memoryd -n '_shtab_memoryd_using backup prune' -l json -d 'print JSON'
+complete -c memoryd -n '_shtab_memoryd_using backup prune' -l keep-days -x -d '(default: backup.keep_days)'
+complete -c memoryd -n '_shtab_memoryd_using backup prune' -l dry-run -d 'only show what would go'
+complete -c memoryd -n '_shtab_memoryd_using; and test $_shtab_memoryd_npos -eq 0' -a restore -d 'Make a data directory of a backup, as the store was after one of its transactions.'
+complete -c memoryd -n '_shtab_memoryd_using restore' -s h -l help -d 'show this help message and exit'
+complete -c memoryd -n '_shtab_memoryd_using restore' -l config -x -d 'TOML file (default: memoryd.toml where XDG says)'
+complete -c memoryd -n '_shtab_memoryd_using restore' -l data-dir -x -d 'where the database is'
+complete -c memoryd -n '_shtab_memoryd_using restore' -l socket -x -d 'the admin socket'
+complete -c memoryd -n '_shtab_memoryd_using restore' -l json -d 'print JSON'
+complete -c memoryd -n '_shtab_memoryd_using restore' -l at -x -d 'the last state up to a time (local, if it names no zone)'
+complete -c memoryd -n '_shtab_memoryd_using restore' -l transaction -x -d 'the last state up to a transaction'
+complete -c memoryd -n '_shtab_memoryd_using restore' -l dry-run -d 'only restore as a trial; nothing is left of it'
+complete -c memoryd -n '_shtab_memoryd_using restore' -l ledger -x -d 'a newer ledger of purges than that of the backup, if it is left'
+complete -c memoryd -n '_shtab_memoryd_using restore' -l reopen-sandboxes -d 'let the doors of sandboxes be opened at the first start'
 complete -c memoryd -n '_shtab_memoryd_using; and test $_shtab_memoryd_npos -eq 0' -a status -d 'Ask the running daemon how it fares.'
 complete -c memoryd -n '_shtab_memoryd_using status' -s h -l help -d 'show this help message and exit'
 complete -c memoryd -n '_shtab_memoryd_using status' -l config -x -d 'TOML file (default: memoryd.toml where XDG says)'

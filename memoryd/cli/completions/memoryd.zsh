@@ -10,6 +10,7 @@
 _shtab_memoryd_commands() {
   local _commands=(
     audit:'read the audit log, also while the daemon is stopped'
+    backup:'Take, list, verify and prune backups.'
     check:'Look at configuration, packages, model and database without starting or changing anything; all that is wrong is named at once, at the end. A database in a folder that cannot be written is read, too.'
     compact:'Rewrite the database without the bytes of what was purged.'
     completion:'Print the completion script of a shell.'
@@ -21,6 +22,7 @@ _shtab_memoryd_commands() {
     jobs:'Show, start, and cancel the daemon'"'"'s own work.'
     reembed:'Give every memory a vector of the model in use; it goes on if you stop watching.'
     reflect:'Sum up the last seven days of each user and chat.'
+    restore:'Make a data directory of a backup, as the store was after one of its transactions.'
     review:'Show and decide what was learnt and waits to be approved, where memory.extraction_review is on.'
     sandbox:'open, list and close the sockets of sandboxes'
     serve:'Run the daemon in the foreground.'
@@ -32,6 +34,16 @@ _shtab_memoryd_commands() {
     verify:'Prove that nothing is left of a purged memory.'
   )
   _describe 'memoryd commands' _commands
+}
+
+_shtab_memoryd_backup_commands() {
+  local _commands=(
+    list:'List the chains of a folder, and which states they lead to.'
+    prune:'Remove chains that are too old, whole; the newest and the last proved one stay.'
+    take:'Take a backup of a store that is not served; the daemon takes its own (backup.directory).'
+    verify:'Read every file of every chain, and restore the last state as a trial.'
+  )
+  _describe 'memoryd backup commands' _commands
 }
 
 _shtab_memoryd_grant_commands() {
@@ -121,6 +133,63 @@ _shtab_memoryd_audit_options=(
 
 # guard to ensure default positional specs are added only once per session
 _shtab_memoryd_audit_defaults_added=0
+
+_shtab_memoryd_backup_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_memoryd_backup_defaults_added=0
+
+_shtab_memoryd_backup_list_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--config[TOML file (default\: memoryd.toml where XDG says)]:FILE:"
+  "--data-dir[where the database is]:DIR:"
+  "--socket[the admin socket]:PATH:"
+  "--json[print JSON]"
+  ":the folder of backups, or that of one store:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_memoryd_backup_list_defaults_added=0
+
+_shtab_memoryd_backup_prune_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--config[TOML file (default\: memoryd.toml where XDG says)]:FILE:"
+  "--data-dir[where the database is]:DIR:"
+  "--socket[the admin socket]:PATH:"
+  "--json[print JSON]"
+  "--keep-days[(default\: backup.keep_days)]:N:"
+  "--dry-run[only show what would go]"
+  ":the folder of backups, or that of one store:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_memoryd_backup_prune_defaults_added=0
+
+_shtab_memoryd_backup_take_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--config[TOML file (default\: memoryd.toml where XDG says)]:FILE:"
+  "--data-dir[where the database is]:DIR:"
+  "--socket[the admin socket]:PATH:"
+  "--json[print JSON]"
+  ":the folder of backups, or that of one store:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_memoryd_backup_take_defaults_added=0
+
+_shtab_memoryd_backup_verify_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--config[TOML file (default\: memoryd.toml where XDG says)]:FILE:"
+  "--data-dir[where the database is]:DIR:"
+  "--socket[the admin socket]:PATH:"
+  "--json[print JSON]"
+  ":the folder of backups, or that of one store:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_memoryd_backup_verify_defaults_added=0
 
 _shtab_memoryd_check_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
@@ -353,6 +422,23 @@ _shtab_memoryd_reflect_options=(
 # guard to ensure default positional specs are added only once per session
 _shtab_memoryd_reflect_defaults_added=0
 
+_shtab_memoryd_restore_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--config[TOML file (default\: memoryd.toml where XDG says)]:FILE:"
+  "--data-dir[where the database is]:DIR:"
+  "--socket[the admin socket]:PATH:"
+  "--json[print JSON]"
+  "--at[the last state up to a time (local, if it names no zone)]:TIME:"
+  "--transaction[the last state up to a transaction]:N:"
+  "--dry-run[only restore as a trial\; nothing is left of it]"
+  "--ledger[a newer ledger of purges than that of the backup, if it is left]:DIR:"
+  "--reopen-sandboxes[let the doors of sandboxes be opened at the first start]"
+  ":the folder of backups, or that of one store:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_memoryd_restore_defaults_added=0
+
 _shtab_memoryd_review_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
 )
@@ -459,6 +545,7 @@ _shtab_memoryd_serve_options=(
   "--config[TOML file (default\: memoryd.toml where XDG says)]:FILE:"
   "--data-dir[where the database is]:DIR:"
   "--socket[the admin socket]:PATH:"
+  "--reopen-sandboxes[open the doors of sandboxes again, which stay closed after a restore from a backup]"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -647,6 +734,7 @@ _shtab_memoryd() {
       curcontext="${curcontext%:*:*}:_shtab_memoryd-$line[1]:"
       case $line[1] in
         audit) _arguments -C -s $_shtab_memoryd_audit_options ;;
+        backup) _shtab_memoryd_backup ;;
         check) _arguments -C -s $_shtab_memoryd_check_options ;;
         compact) _arguments -C -s $_shtab_memoryd_compact_options ;;
         completion) _arguments -C -s $_shtab_memoryd_completion_options ;;
@@ -658,6 +746,7 @@ _shtab_memoryd() {
         jobs) _shtab_memoryd_jobs ;;
         reembed) _arguments -C -s $_shtab_memoryd_reembed_options ;;
         reflect) _arguments -C -s $_shtab_memoryd_reflect_options ;;
+        restore) _arguments -C -s $_shtab_memoryd_restore_options ;;
         review) _shtab_memoryd_review ;;
         sandbox) _shtab_memoryd_sandbox ;;
         serve) _arguments -C -s $_shtab_memoryd_serve_options ;;
@@ -667,6 +756,32 @@ _shtab_memoryd() {
         user) _shtab_memoryd_user ;;
         users) _arguments -C -s $_shtab_memoryd_users_options ;;
         verify) _arguments -C -s $_shtab_memoryd_verify_options ;;
+      esac
+  esac
+}
+
+_shtab_memoryd_backup() {
+  local context state line curcontext="$curcontext" one_or_more='(*)' remainder='(-)*:' default='*::: :->backup'
+
+  # Add default positional/remainder specs only if none exist, and only once per session
+  if (( ! _shtab_memoryd_backup_defaults_added )); then
+    if (( ${_shtab_memoryd_backup_options[(I)${(q)one_or_more}*]} +          ${_shtab_memoryd_backup_options[(I)${(q)remainder}*]} +          ${_shtab_memoryd_backup_options[(I)${(q)default}]} == 0 )); then
+      _shtab_memoryd_backup_options+=(': :_shtab_memoryd_backup_commands' '*::: :->backup')
+    fi
+    _shtab_memoryd_backup_defaults_added=1
+  fi
+  _arguments -C -s $_shtab_memoryd_backup_options
+
+  case $state in
+    backup)
+      words=($line[1] "${words[@]}")
+      (( CURRENT += 1 ))
+      curcontext="${curcontext%:*:*}:_shtab_memoryd_backup-$line[1]:"
+      case $line[1] in
+        list) _arguments -C -s $_shtab_memoryd_backup_list_options ;;
+        prune) _arguments -C -s $_shtab_memoryd_backup_prune_options ;;
+        take) _arguments -C -s $_shtab_memoryd_backup_take_options ;;
+        verify) _arguments -C -s $_shtab_memoryd_backup_verify_options ;;
       esac
   esac
 }

@@ -56,7 +56,7 @@ async def list_messages(  # noqa: PLR0913  one argument for each field of the co
         )
         return MessagePage(tuple(last_within(named, tokens)), "")
     bound = bound_to("messages", caller, key, session_id, in_view, *([whole] if whole else []))
-    before = read_number(page_token, ports.secret, bound) if page_token else 0
+    before = read_number(page_token, ports.page_secret, bound) if page_token else 0
     wanted = MessageSelector(
         owner=owner,
         thread_id=thread.id,
@@ -74,7 +74,9 @@ async def list_messages(  # noqa: PLR0913  one argument for each field of the co
     # the last one is too long for the budget by itself: it is left out, and the next page begins before it
     first = page[0] if page else messages[-1] if messages else None
     token = (
-        number_after(first.seq, ports.secret, bound) if first is not None and max(len(page), 1) < len(messages) else ""
+        number_after(first.seq, ports.page_secret, bound)
+        if first is not None and max(len(page), 1) < len(messages)
+        else ""
     )
     return MessagePage(tuple(page), token)
 

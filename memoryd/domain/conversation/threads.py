@@ -126,14 +126,14 @@ async def list_threads(
     size = check_count(page_size, "page_size", default=limits.DEFAULT_PAGE_SIZE, limit=limits.MAX_PAGE_SIZE)
     prefix = check_text(prefix, "prefix", limit=limits.MAX_ID_BYTES)
     bound = bound_to("threads", caller, prefix)
-    after = read_page_token(page_token, ports.secret, bound) if page_token else None
+    after = read_page_token(page_token, ports.page_secret, bound) if page_token else None
     threads = await ports.store.conversations.threads(
         caller.visibility, limit=size + 1, after=None if after is None else (after.create_time, after.id), prefix=prefix
     )
     page = _within_an_answer(threads[:size])
     token = ""
     if len(threads) > len(page):
-        token = page_token_after(Cursor(page[-1].update_time, page[-1].id), ports.secret, bound)
+        token = page_token_after(Cursor(page[-1].update_time, page[-1].id), ports.page_secret, bound)
     return ThreadPage(tuple(page), token)
 
 
@@ -163,7 +163,7 @@ async def list_sessions(
     thread_id = "" if key is None else key.thread_id
     owners = caller.visibility.owners if key is None else (key.owner(caller),)
     bound = bound_to("sessions", caller, thread_id, owners, sorted(state.value for state in states))
-    after = read_page_token(page_token, ports.secret, bound) if page_token else None
+    after = read_page_token(page_token, ports.page_secret, bound) if page_token else None
     sessions = await ports.store.conversations.sessions(
         owners,
         limit=size + 1,
@@ -174,7 +174,7 @@ async def list_sessions(
     page = sessions[:size]
     token = ""
     if len(sessions) > size:
-        token = page_token_after(Cursor(page[-1].start_time, page[-1].id), ports.secret, bound)
+        token = page_token_after(Cursor(page[-1].start_time, page[-1].id), ports.page_secret, bound)
     threads = {
         (session.owner, session.thread_id): await ports.store.conversations.thread(session.owner, session.thread_id)
         for session in page

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -90,12 +90,17 @@ async def verify_forgotten(
         )  # fmt: skip
     files = [] if ports.store.files is None else ports.store.files.paths()
     files_with, size = await asyncio.to_thread(_search, files, wanted)
-    copies = set(ports.copies())
+    traces += _of_files(files_with, memory_id, ports)
+    known = await asyncio.to_thread(look_up, memory_id)
+    times = (known.log_start_time, known.seen_time, known.purge_time)
+    return Proof(tuple(traces), len(files), size, *times, ports.copies())
+
+
+def _of_files(files_with: Sequence[tuple[Path, str]], memory_id: str, ports: Ports) -> Iterator[Trace]:
+    copies = ports.copies()
     for path, one in files_with:
         way = "a copy from before an upgrade; remove it" if str(path) in copies else "run: memoryd compact"
-        traces.append(Trace(path.name, f"{_named(one, memory_id)} stands in the file; {way}"))
-    known = await asyncio.to_thread(look_up, memory_id)
-    return Proof(tuple(traces), len(files), size, known.log_start_time, known.seen_time, known.purge_time)
+        yield Trace(path.name, f"{_named(one, memory_id)} stands in the file; {way}")
 
 
 async def _thread_of(message_id: str, store: Store) -> Thread | None:

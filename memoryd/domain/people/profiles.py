@@ -42,11 +42,13 @@ async def list_people(caller: Caller, ports: Ports, *, page_size: int, page_toke
     bound = repr(("people", caller.agent_id, caller.user_id, caller.chat_id)).encode()
     ordered = await known_people(caller, Scopes(ports))
     if page_token:  # past the last one of the page before, and not past so many: others may have gone or come
-        last = _read_place(read_page_token(page_token, ports.secret, bound))
+        last = _read_place(read_page_token(page_token, ports.page_secret, bound))
         ordered = ordered[bisect_right(ordered, last, key=lambda person: person_place(*person[1:])) :]
     page = ordered[:size]
     profiles = [await profile_now(owner, root, people, ports, now) async for owner, root, people in in_turns(page)]
-    token = page_token_after(_cursor(person_place(*page[-1][1:])), ports.secret, bound) if len(ordered) > size else ""
+    token = (
+        page_token_after(_cursor(person_place(*page[-1][1:])), ports.page_secret, bound) if len(ordered) > size else ""
+    )
     return PeoplePage(tuple(profiles), token)
 
 

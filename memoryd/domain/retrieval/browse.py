@@ -29,11 +29,11 @@ async def page(caller: Caller, ports: Ports, *, wanted: Filter, page_size: int, 
     """Return one page; see ListMemories in the contract."""
     size = check_count(page_size, "page_size", default=limits.DEFAULT_PAGE_SIZE, limit=limits.MAX_PAGE_SIZE)
     bound = _bound_to(caller, wanted)
-    after = read_page_token(page_token, ports.secret, bound) if page_token else None
+    after = read_page_token(page_token, ports.page_secret, bound) if page_token else None
     scopes = Scopes(ports)
     meant = await resolve_subjects(wanted, caller, scopes)
     memories = await ports.store.memories.page(caller.visibility, meant, now=now, limit=size + 1, after=after)
-    kept, token = _page(memories, size, ports.secret, bound)
+    kept, token = _page(memories, size, ports.page_secret, bound)
     return Page(tuple(await present(kept, caller, ports, now, scopes=scopes)), token)
 
 
@@ -43,11 +43,11 @@ async def page_of_grant(
     """Return one page of what came through a grant; see ListGrantMemories in the contract."""
     size = check_count(page_size, "page_size", default=limits.DEFAULT_PAGE_SIZE, limit=limits.MAX_PAGE_SIZE)
     bound = hashlib.blake2b(f"grant {grant_id} {deleted}".encode(), digest_size=16).digest()
-    after = read_page_token(page_token, ports.secret, bound) if page_token else None
+    after = read_page_token(page_token, ports.page_secret, bound) if page_token else None
     selector = MemorySelector(grant_id=grant_id, is_deleted=None if deleted else False)
     place = place_in_time(after.create_time, after.id) if after else ""
     memories = await ports.store.memories.scan(selector, limit=size + 1, after=place, order=Order.NEWEST)
-    kept, token = _page(memories, size, ports.secret, bound)
+    kept, token = _page(memories, size, ports.page_secret, bound)
     return Page(tuple([memory.shown(now) async for memory in in_turns(kept)]), token)
 
 

@@ -4,15 +4,18 @@ from memoryd.store.duckdb.checking import check_database, migrate_database, repa
 from memoryd.store.duckdb.files import unreadable
 from memoryd.store.duckdb.opening import Opened, open_database
 from memoryd.store.duckdb.purges import noted_purge
+from memoryd.store.duckdb.restoring import begin_history, prove_copy
 from memoryd.store.duckdb.store import DuckDBStore
 
 __all__ = [
     "DuckDBStore",
     "Opened",
+    "begin_history",
     "check_database",
     "migrate_database",
     "noted_purge",
     "open_database",
+    "prove_copy",
     "repair_database",
     "unreadable",
 ]

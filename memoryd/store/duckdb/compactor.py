@@ -82,12 +82,15 @@ class Compactor:
     def _take_copy(self, seq: int, pauses: list[float], con: duckdb.DuckDBPyConnection) -> None:
         """In the writer's thread: bring the copy up to date and put it into the database's place."""
         began = time.monotonic()
+        tails = self._writer.checkpoints.tails
+        if tails is not None and tails.is_copied:
+            raise Unavailable("a backup is being taken; compact again")
         if catch_up(con, seq):
             raise Unavailable("something was purged while it was copied")
         if not self._readers.gate.shut(PAUSE_S):
             raise Unavailable("long reads are under way; compact again")
         try:
-            con.execute("CHECKPOINT")
+            self._writer.checkpoints.checkpoint()
             self._readers.close_cursors()
             con.close()
             try:

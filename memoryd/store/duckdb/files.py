@@ -16,7 +16,7 @@ import duckdb
 from memoryd.store.duckdb.damage import damage_of
 from memoryd.store.refusal import StoreRefused
 
-__all__ = ["STORAGE_VERSION", "beside", "connect", "let_go", "unreadable"]
+__all__ = ["STORAGE_VERSION", "WAL_SHARE", "beside", "connect", "let_go", "unreadable"]
 
 STORAGE_VERSION = "v1.5.0"  # of new files: readable by DuckDB 1.5 and later
 # The part of DuckDB's memory that the log may take. A checkpoint stalls the writer, so it is made when idle; this is

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC
 from functools import partial
 from pathlib import Path
@@ -14,7 +14,7 @@ from memoryd.errors import StoreDamaged, Unavailable
 from memoryd.model.call_context import Journal
 from memoryd.model.erasure import Erasures
 from memoryd.model.reports import Compaction
-from memoryd.store.base import FileBacked, StoreInfo
+from memoryd.store.base import FileBacked, LogTail, Shipping, StoreInfo
 from memoryd.store.duckdb import Opened, unreadable
 from memoryd.store.duckdb.commits import DuckDBCommits
 from memoryd.store.duckdb.compact import remains_of
@@ -25,6 +25,8 @@ from memoryd.store.duckdb.owners import DuckDBGrants, DuckDBOwners, DuckDBPeople
 from memoryd.store.duckdb.purges import note_purge
 from memoryd.store.duckdb.readers import Readers
 from memoryd.store.duckdb.reserve import RESERVE
+from memoryd.store.duckdb.restoring import SANDBOXES_CLOSED
+from memoryd.store.duckdb.shipping import LogTails
 from memoryd.store.duckdb.traces import traces_of
 from memoryd.store.duckdb.work import DuckDBWork
 from memoryd.store.duckdb.writer import Writer
@@ -43,6 +45,7 @@ class DuckDBFiles:
     ) -> None:
         self._opened, self._readers, self._writer, self._compactor = opened, readers, writer, compactor
         self._ledger = ledger
+        self.backups: Callable[[], Sequence[str]] = tuple
 
     @property
     def damage(self) -> str:
@@ -68,6 +71,9 @@ class DuckDBFiles:
     async def compact(self) -> Compaction:
         return await self._compactor.compact()
 
+    async def open_sandboxes(self) -> None:
+        await self._writer.run(lambda con: con.execute("DELETE FROM meta WHERE name = ?", [SANDBOXES_CLOSED]))
+
     def missed_purges(self) -> Erasures | None:
         ledger = self._ledger
         return ledger.missed() if ledger is not None and ledger.is_behind else None
@@ -79,8 +85,56 @@ class DuckDBFiles:
             ledger.caught_up()
 
     @property
+    def shipping(self) -> Shipping:
+        return DuckDBShipping(self._opened, self._writer)
+
+    @property
     def ledger_warning(self) -> str:
         return "" if self._ledger is None else self._ledger.fault or self._ledger.gap
+
+
+class DuckDBShipping:
+    """How an open database is copied while it is served."""
+
+    def __init__(self, opened: Opened, writer: Writer) -> None:
+        self._opened, self._writer = opened, writer
+
+    @property
+    def path(self) -> Path:
+        return self._opened.path
+
+    @property
+    def lost(self) -> int:
+        return 0 if self._writer.checkpoints.tails is None else self._writer.checkpoints.tails.lost
+
+    async def take(self, generation: int) -> tuple[list[LogTail], int, int]:
+        taken: list[tuple[list[LogTail], int, int]] = []
+
+        def take(_: duckdb.DuckDBPyConnection) -> None:
+            tails = self._tails
+            taken.append((tails.take(generation), tails.generation, self._writer.commit_seq))
+            tails.is_copied = tails.generation != generation
+
+        await self._writer.run(take)
+        return taken[0]
+
+    async def release(self) -> bool:
+        released: list[bool] = []
+
+        def release(_: duckdb.DuckDBPyConnection) -> None:
+            released.append(self._writer.checkpoints.release())
+
+        await self._writer.run(release)
+        return released[0]
+
+    def waiting(self) -> list[LogTail]:
+        return self._tails.take_waiting()
+
+    @property
+    def _tails(self) -> LogTails:
+        if self._writer.checkpoints.tails is None:
+            raise Unavailable("the log is not kept for a backup; name backup.directory")
+        return self._writer.checkpoints.tails
 
 
 class DuckDBStore:
@@ -94,17 +148,23 @@ class DuckDBStore:
         on_fatal: Callable[[str], None] = lambda _: None,
         journal: Journal | None = None,
         ledger: PurgeLedger | None = None,
+        spool_bytes: int = 0,
     ) -> None:
         """
         Take over a database and its ledger of purges.
 
         on_fatal is called, in the writer's thread, when DuckDB declares it dead; the journal is told of each change
-        set before it is committed.
+        set before it is committed. So many bytes of the log are kept for who ships it; 0: none are.
         """
         self._opened, self._ledger = opened, ledger
         try:
             self._writer = Writer(
-                opened, min_free_bytes=min_free_bytes, on_fatal=on_fatal, journal=journal, ledger=ledger
+                opened,
+                min_free_bytes=min_free_bytes,
+                on_fatal=on_fatal,
+                journal=journal,
+                ledger=ledger,
+                spool_bytes=spool_bytes,
             )
         except duckdb.Error as error:
             raise unreadable(opened.path, error) from None
@@ -120,8 +180,14 @@ class DuckDBStore:
         self.owners = DuckDBOwners(self._readers)
 
     async def info(self) -> StoreInfo:
+        try:
+            noted = dict(await self._readers.read(self._readers.rows, "SELECT name, value FROM meta"))
+        except StoreDamaged:
+            noted = {}
         known = partial(
             StoreInfo,
+            history_id=noted.get("history_id", ""),
+            sandboxes_closed=SANDBOXES_CLOSED in noted,
             path=str(self._opened.path),
             store_id=self._opened.store_id,
             schema_version=self._opened.schema_version,

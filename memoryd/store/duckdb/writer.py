@@ -25,8 +25,8 @@ from memoryd.model.commits import Applied, Head, Recalled
 from memoryd.model.scope import Owner
 from memoryd.store.duckdb import rows
 from memoryd.store.duckdb.changes import add_recalls, write
+from memoryd.store.duckdb.checkpoints import IDLE_WAL_BYTES, Checkpoints
 from memoryd.store.duckdb.damage import damage_of
-from memoryd.store.duckdb.files import beside
 from memoryd.store.duckdb.opening import Opened
 from memoryd.store.duckdb.purges import no_purge, record_purge
 from memoryd.store.duckdb.space import FreeSpace
@@ -42,7 +42,6 @@ UNREADABLE = (
     "part of the database cannot be read, and trying again does not help; the operator finds more with: memoryd status"
 )
 IDLE_S = 5.0  # so long without a write, and the log is folded in
-IDLE_WAL_BYTES = 4 * 1024 * 1024  # a log below this replays in milliseconds
 
 Announce = Callable[[Applied], None]
 
@@ -69,8 +68,13 @@ class Writer:
         on_fatal: Callable[[str], None],
         journal: Journal | None = None,
         ledger: PurgeLedger | None = None,
+        spool_bytes: int = 0,
     ) -> None:
-        """Start the thread. Below min_free_bytes of free space, inserts are refused."""
+        """
+        Start the thread. Below min_free_bytes of free space, inserts are refused.
+
+        With spool_bytes the log is kept for who ships it, up to so many bytes, when it is folded in.
+        """
         self._opened = opened
         self._con = opened.connection
         self._seq = opened.commit_seq
@@ -92,6 +96,7 @@ class Writer:
         self.message_vectors = VectorColumns(opened.connection, "message_vectors")
         self._on_fatal = on_fatal
         self._journal, self._ledger = journal, ledger
+        self.checkpoints = Checkpoints(opened, self._space, spool_bytes)
         self._fatal = ""
         self._closed = False
         self._ending = False  # the thread has seen that it is to end
@@ -215,7 +220,9 @@ class Writer:
                 raise
             dirty = True
             if job is None:
+                self.checkpoints.end()
                 self._fold()
+                self.checkpoints.keep_log()
                 return
 
     def _do(self, jobs: Sequence[_Job]) -> None:
@@ -241,6 +248,8 @@ class Writer:
             except OSError as fault:  # it is committed, so it is acknowledged; but nothing more is promised
                 self.fail(f"side file: {fault.strerror}")
             jobs[0].loop.call_soon_threadsafe(self._acknowledge, list(jobs), first, usage[0])
+            if self.checkpoints.are_due(self._seq):
+                self._fold()
         elif len(jobs) == 1 or self._fatal:
             self._refuse(jobs, error)
         else:
@@ -351,22 +360,10 @@ class Writer:
         return usage
 
     def _fold(self, *, least_bytes: int = 0) -> None:
-        """
-        Checkpoint a log of at least so many bytes; a reader that is still busy only puts it off.
-
-        Without room for it the log stays as it is and is replayed at the next start: running out of space in the
-        middle would be the end of the database's process.
-        """
-        try:
-            size = beside(self._opened.path, ".wal").stat().st_size
-        except FileNotFoundError:
-            return
-        if self._fatal or size < least_bytes or not self._space.has_room(size):
+        if self._fatal:
             return
         try:
-            self._con.execute("CHECKPOINT")
-        except duckdb.TransactionException:
-            return
+            self.checkpoints.fold(least_bytes)
         except duckdb.Error as error:
             self.explain(error)
 

@@ -1,0 +1,265 @@
+"""What `memoryd` does with backups: take one of a stopped store, list, verify and prune them, and restore."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import secrets
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from memory_cli.common import path_of
+from memory_cli.output import as_json, moment, size
+from memory_cli.parser import parse_time
+
+from memoryd.cli.places import settle
+from memoryd.cli.upkeep import working
+from memoryd.errors import InvalidArgument
+
+if TYPE_CHECKING:
+    from memoryd.backup.chain import Chain, Point
+
+__all__ = ["add_backup_commands"]
+
+Run = Callable[[argparse.Namespace], int]
+CODES = "exit codes: 0 done, 1 failed, 65 a file of the backup is damaged or missing, 78 refused"
+# The packages that the daemon needs are imported where they are used: --help starts at once.
+
+
+def add_backup_commands(commands: Any, common: argparse.ArgumentParser) -> None:
+    """Add the commands to a parser; each sets `run` to what carries it out."""
+
+    def command(
+        of: Any, name: str, summary: str, examples: str, run: Callable[[argparse.Namespace], int] | None
+    ) -> Any:
+        parser = of.add_parser(
+            name,
+            parents=[common] if run else [],
+            help=summary,
+            description=f"{summary[0].upper()}{summary[1:]}.",
+            epilog=f"examples:\n{examples}\n{CODES}",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        if run is not None:
+            parser.add_argument("--json", action="store_true", help="print JSON")
+            parser.set_defaults(run=run)
+        return parser
+
+    group = command(
+        commands,
+        "backup",
+        "take, list, verify and prune backups",
+        "  memoryd backup list /backup\n  memoryd backup verify /backup\n"
+        "  memoryd jobs run backup    (of the running daemon, to backup.directory)\n",
+        None,
+    )
+    actions = group.add_subparsers(dest="action", metavar="ACTION", required=True)
+    take = command(
+        actions, "take", "take a backup of a store that is not served; the daemon takes its own (backup.directory)",
+        "  memoryd backup take /backup --data-dir /var/lib/memoryd\n", _take,
+    )  # fmt: skip
+    listing = command(
+        actions, "list", "list the chains of a folder, and which states they lead to",
+        "  memoryd backup list /backup\n  memoryd backup list /backup --json\n", _list,
+    )  # fmt: skip
+    verify = command(
+        actions, "verify", "read every file of every chain, and restore the last state as a trial",
+        "  memoryd backup verify /backup\n", _verify,
+    )  # fmt: skip
+    pruning = command(
+        actions, "prune", "remove chains that are too old, whole; the newest and the last proved one stay",
+        "  memoryd backup prune /backup --keep-days 30 --dry-run\n", _prune,
+    )  # fmt: skip
+    pruning.add_argument("--keep-days", metavar="N", type=int, help="(default: backup.keep_days)")
+    pruning.add_argument("--dry-run", action="store_true", help="only show what would go")
+    restoring = command(
+        commands, "restore", "make a data directory of a backup, as the store was after one of its transactions",
+        "  memoryd restore /backup --data-dir /var/lib/memoryd-restored --dry-run\n"
+        "  memoryd restore /backup --data-dir /srv/m --at 2026-11-28T17:30\n"
+        "  memoryd restore /backup --data-dir /srv/m --transaction 48213\n", _restore,
+    )  # fmt: skip
+    point = restoring.add_mutually_exclusive_group()
+    point.add_argument(
+        "--at", metavar="TIME", type=parse_time, help="the last state up to a time (local, if it names no zone)"
+    )
+    point.add_argument("--transaction", metavar="N", type=int, help="the last state up to a transaction")
+    restoring.add_argument("--dry-run", action="store_true", help="only restore as a trial; nothing is left of it")
+    restoring.add_argument(
+        "--ledger", metavar="DIR", type=path_of, help="a newer ledger of purges than that of the backup, if it is left"
+    )
+    restoring.add_argument(
+        "--reopen-sandboxes", action="store_true", help="let the doors of sandboxes be opened at the first start"
+    )
+    for parser in (take, listing, verify, pruning, restoring):
+        parser.add_argument("folder", metavar="DIR", type=path_of, help="the folder of backups, or that of one store")
+
+
+def _chains(args: argparse.Namespace) -> tuple[Path, list[Chain]]:
+    from memoryd.backup.folder import chains_of, store_folder
+
+    store = store_folder(args.folder)
+    return store, chains_of(store)
+
+
+def _row(chain: Chain) -> dict[str, Any]:
+    first, last = (chain.points[0], chain.points[-1]) if chain.points else (None, None)
+    proved = chain.proofs[-1] if chain.proofs else None
+    return {
+        "chain": str(chain.folder),
+        "store_id": chain.header.get("store_id", ""),
+        "memoryd": chain.header.get("memoryd", ""),
+        "schema": chain.header.get("schema", 0),
+        "first_transaction": first and first.commit_seq,
+        "first_time": first and first.time,
+        "last_transaction": last and last.commit_seq,
+        "last_time": last and last.time,
+        "state_count": len({point.commit_seq for point in chain.points}),
+        "stored_bytes": chain.stored_bytes,
+        "proved_transaction": proved and proved[0],
+        "proved_time": proved and datetime.fromtimestamp(proved[1] / 1e6, UTC),
+    }
+
+
+def _list(args: argparse.Namespace) -> int:
+    _, chains = _chains(args)
+    rows = [_row(chain) for chain in chains]
+    if args.json:
+        print(as_json({"chains": rows}))
+        return 0
+    for row in rows:
+        print(row["chain"])
+        if row["first_time"] is None:
+            print("  no state is complete yet")
+            continue
+        print(
+            f"  transaction {row['first_transaction']} of {moment(row['first_time'])} to {row['last_transaction']} of"
+            f" {moment(row['last_time'])}, {row['state_count']} states, {size(row['stored_bytes'])}"
+        )
+        proof = row["proved_time"]
+        print(f"  proved up to {row['proved_transaction']}, {moment(proof)}" if proof else "  not proved yet")
+    return 0
+
+
+def _verify(args: argparse.Namespace) -> int:
+    from memoryd.backup.folder import point_of, prove
+
+    config, _ = settle(args)
+    _, chains = _chains(args)
+    with working("reading"):
+        read = sum(count for chain in chains for count in chain.check())
+    chain, point = point_of(chains)
+    with working("restoring as a trial"):
+        prove(chain, point, memory_limit_bytes=config.store.memory_limit_bytes)
+    if args.json:
+        print(as_json({"chains": [_row(chain) for chain in chains], "read_bytes": read, "proved": point.commit_seq}))
+        return 0
+    print(f"{len(chains)} chains, {size(read)}: every file is what was written")
+    print(f"restored as a trial up to transaction {point.commit_seq}, {moment(point.time)}: every block could be read")
+    return 0
+
+
+def _prune(args: argparse.Namespace) -> int:
+    from memoryd.backup.folder import prune
+
+    config, _ = settle(args)
+    _, chains = _chains(args)
+    keep_days = config.backup.keep_days if args.keep_days is None else args.keep_days
+    gone = prune(chains, now=datetime.now(UTC), keep=timedelta(days=keep_days), dry_run=args.dry_run)
+    if args.json:
+        rows = [{"chain": str(pruned.chain.folder), "bytes": pruned.bytes} for pruned in gone]
+        print(as_json({"removed": rows, "kept": len(chains) - len(gone), "dry_run": args.dry_run}))
+        return 0
+    verb = "would remove" if args.dry_run else "removed"
+    for pruned in gone:
+        print(f"{verb} {pruned.chain.folder}, {size(pruned.bytes)}")
+    print(f"{len(chains) - len(gone)} of {len(chains)} chains {'would stay' if args.dry_run else 'stay'}")
+    return 0
+
+
+def _take(args: argparse.Namespace) -> int:
+    config, places = settle(args)
+
+    async def take() -> Point:
+        from memoryd.backup.shipper import Shipper
+        from memoryd.daemon.backups import header_of
+        from memoryd.store.opening import StoreOptions, StoreRefused, check_store, open_store
+
+        options = StoreOptions(
+            places.database,
+            config.store.memory_limit_bytes,
+            ledger=places.ledger,
+            spool_bytes=config.backup.spool_bytes,
+        )
+        checked = check_store(options)
+        if not checked.schema_version or checked.migrates:
+            raise StoreRefused(
+                f"{places.database} is not there; name the --data-dir"
+                if not checked.schema_version
+                else f"{places.database} has schema {checked.schema_version}; migrate it first: memoryd check --migrate"
+            )
+        store = open_store(options, random_bytes=secrets.token_bytes)
+        try:
+            info = await store.info()
+            assert store.files is not None  # noqa: S101  it has a path
+            shipper = Shipper(store.files.shipping, args.folder / info.store_id, places.ledger, header_of(info))
+            await shipper.begin_chain()
+            point = await shipper.prove(options.memory_limit_bytes)
+        finally:
+            await store.close()
+        await shipper.finish()
+        return point
+
+    with working("copying"):
+        point = asyncio.run(take())
+    if args.json:
+        print(as_json({"transaction": point.commit_seq, "time": point.time}))
+    else:
+        print(f"transaction {point.commit_seq}: stored, restored as a trial, and every block could be read")
+    return 0
+
+
+def _restore(args: argparse.Namespace) -> int:
+    from memoryd.backup.folder import LEDGER, point_of, prove, restore
+
+    if args.data_dir is None:
+        raise InvalidArgument("name the folder to make, with --data-dir", field="data_dir")
+    config, _ = settle(args)
+    store, chains = _chains(args)
+    chain, point = point_of(chains, transaction=args.transaction, time=args.at)
+    limit = config.store.memory_limit_bytes
+    told = {"chain": str(chain.folder), "transaction": point.commit_seq, "time": point.time, "dry_run": args.dry_run}
+    if args.dry_run:
+        with working("restoring as a trial"):
+            prove(chain, point, memory_limit_bytes=limit)
+        _say(
+            args, told, f"would restore transaction {point.commit_seq} of {moment(point.time)}; every block can be read"
+        )
+        return 0
+    target = args.data_dir.absolute()
+    with working("restoring"):
+        now = restore(
+            chain,
+            point,
+            target,
+            args.ledger or store / LEDGER,
+            memory_limit_bytes=limit,
+            random_bytes=secrets.token_bytes,
+            closes_sandboxes=not args.reopen_sandboxes,
+        )
+    _say(
+        args,
+        {**told, "data_dir": str(target), "next_transaction": now + 1},
+        f"{target}: transaction {point.commit_seq} of {moment(point.time)}, numbered from {now + 1} on from now",
+    )
+    if not args.json:
+        print("what was purged later is erased by the first start, before it serves", file=sys.stderr)
+        if not args.reopen_sandboxes:
+            print("the doors of sandboxes stay closed until: memoryd serve --reopen-sandboxes", file=sys.stderr)
+    return 0
+
+
+def _say(args: argparse.Namespace, told: dict[str, Any], line: str) -> None:
+    print(as_json(told) if args.json else line)

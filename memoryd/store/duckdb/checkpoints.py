@@ -1,0 +1,82 @@
+"""When the log is folded into the file, and what is to be done before; it belongs to the writer's thread."""
+
+from __future__ import annotations
+
+import duckdb
+
+from memoryd.store.duckdb.files import WAL_SHARE, beside
+from memoryd.store.duckdb.opening import Opened
+from memoryd.store.duckdb.shipping import LogTails
+from memoryd.store.duckdb.space import FreeSpace
+
+__all__ = ["IDLE_WAL_BYTES", "Checkpoints"]
+
+IDLE_WAL_BYTES = 4 * 1024 * 1024  # a log below this replays in milliseconds
+LOG_SHARE = 2 * WAL_SHARE  # a log that is shipped is folded in before DuckDB would do it by itself
+
+
+class Checkpoints:
+    """The checkpoints of one database."""
+
+    def __init__(self, opened: Opened, space: FreeSpace, spool_bytes: int) -> None:
+        """Keep so many bytes of the log for who ships it; 0: no one does."""
+        self._opened, self._space = opened, space
+        self.tails = LogTails(opened.path, spool_bytes) if spool_bytes else None
+
+    def are_due(self, commit_seq: int) -> bool:
+        """Note that a transaction was committed; return whether the log that is shipped is long enough."""
+        if self.tails is None:
+            return False
+        return self.tails.committed(commit_seq) > self._opened.memory_limit_bytes // LOG_SHARE
+
+    def fold(self, least_bytes: int) -> None:
+        """
+        Checkpoint a log of at least so many bytes; a reader that is still busy only puts it off.
+
+        Without room for it the log stays as it is and is replayed at the next start: running out of space in the
+        middle would be the end of the database's process. Raises duckdb.Error.
+        """
+        try:
+            size = beside(self._opened.path, ".wal").stat().st_size
+        except FileNotFoundError:
+            return
+        if size < least_bytes or not self._space.has_room(size) or self._is_held(size):
+            return
+        try:
+            self.checkpoint()
+        except duckdb.TransactionException:
+            return
+
+    def checkpoint(self) -> None:
+        """Fold the log in, and keep it for who ships it. Raises duckdb.Error."""
+        self.keep_log()
+        self._opened.connection.execute("CHECKPOINT")
+        if self.tails is not None:
+            self.tails.checkpointed()
+
+    def keep_log(self) -> None:
+        """Keep what was added to the log for who ships it, as it is about to go."""
+        if self.tails is not None:
+            self.tails.cut()
+
+    def release(self) -> bool:
+        """Let the file change; return whether it was held until now."""
+        was_copied = self.tails is not None and self.tails.is_copied
+        if self.tails is not None:
+            self.tails.is_copied, self.tails.is_new = False, self.tails.is_new and not was_copied
+        return was_copied
+
+    def end(self) -> None:
+        """Wait for no one any more."""
+        if self.tails is not None:
+            self.tails.is_copied = self.tails.is_new = False
+
+    def _is_held(self, log_bytes: int) -> bool:
+        """Whether the file is being copied, or is about to be; a log that gets too long does not wait for that."""
+        tails = self.tails
+        if tails is None or not (tails.is_copied or tails.is_new):
+            return False
+        if log_bytes <= self._opened.memory_limit_bytes // WAL_SHARE:
+            return True
+        tails.is_copied = tails.is_new = False
+        return False

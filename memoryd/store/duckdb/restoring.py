@@ -1,0 +1,75 @@
+"""Making a store of a database that was put together from a backup: proved, and with a history of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from uuid import UUID
+
+import duckdb
+
+from memoryd.store.duckdb.damage import read_everything
+from memoryd.store.duckdb.files import beside, connect, let_go, unreadable
+from memoryd.store.duckdb.migrations import MIGRATIONS
+from memoryd.store.duckdb.proof import Header, prove
+from memoryd.store.duckdb.watermark import CommitWatermark
+from memoryd.store.refusal import StoreRefused
+
+__all__ = ["SANDBOXES_CLOSED", "begin_history", "prove_copy"]
+
+JUMP = 1_000_000
+"""So far the numbers of transactions jump, that none is given twice: what others remember of the old ones is theirs."""
+SANDBOXES_CLOSED = "sandboxes_closed"
+
+
+def prove_copy(path: Path, store_id: UUID, commit_seq: int, *, memory_limit_bytes: int) -> Header:
+    """Read all of a database that must be this store up to this transaction, and change nothing. StoreRefused."""
+    con = connect(path, memory_limit_bytes, read_only=True)
+    try:
+        header = prove(con, path, (store_id, commit_seq), latest=len(MIGRATIONS))
+        read_everything(con)
+    except duckdb.Error as error:
+        raise unreadable(path, error) from None
+    finally:
+        let_go(con)
+    if header.commit_seq != commit_seq:
+        raise StoreRefused(f"{path} ends at transaction {header.commit_seq}, not at {commit_seq}")
+    return header
+
+
+def begin_history(
+    path: Path,
+    header: Header,
+    *,
+    memory_limit_bytes: int,
+    random_bytes: Callable[[int], bytes],
+    closes_sandboxes: bool,
+) -> int:
+    """
+    Fold the log in, and let a proved copy be served: with an id of its history, and numbers that no one has seen.
+
+    Returns the number that its last transaction has now. Raises StoreRefused.
+    """
+    con = connect(path, memory_limit_bytes)
+    commit_seq = (header.commit_seq // JUMP + 1) * JUMP
+    noted = {"history_id": str(UUID(bytes=random_bytes(16), version=4))}
+    if closes_sandboxes:
+        noted[SANDBOXES_CLOSED] = "1"
+    try:
+        con.execute("BEGIN")
+        con.execute("UPDATE commits SET commit_seq = ?", [commit_seq])
+        for name, value in noted.items():
+            con.execute(
+                "INSERT INTO meta VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value", [name, value]
+            )
+        con.execute("COMMIT")
+        con.execute("CHECKPOINT")
+    except duckdb.Error as error:
+        let_go(con)
+        raise unreadable(path, error) from None
+    con.close()
+    CommitWatermark(beside(path, ".seq"), header.store_id, commit_seq).close()
+    for file in (path, beside(path, ".wal")):
+        if file.exists():
+            file.chmod(0o600)
+    return commit_seq
