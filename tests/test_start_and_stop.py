@@ -117,8 +117,10 @@ def test_systemd_is_told_of_readiness_life_and_the_end(folder):
     channel.settimeout(30)
     env = {"NOTIFY_SOCKET": str(folder / "notify"), "WATCHDOG_USEC": "400000"}
     with running(folder, config=NO_MODEL, env=env) as daemon:
+        first = channel.recv(199)
+        assert first.startswith(b"EXTEND_TIMEOUT_USEC=30000000\nSTATUS=opening 0 MiB"), first
         heard = [channel.recv(99) for _ in range(3)]
-        assert [b"READY=1", b"WATCHDOG=1", b"WATCHDOG=1"] == heard
+        assert [b"READY=1\nSTATUS=serving", b"WATCHDOG=1", b"WATCHDOG=1"] == heard
         daemon.stop()
         channel.setblocking(False)
         while heard[-1] != b"STOPPING=1":

@@ -27,6 +27,7 @@ from memoryd.model import limits
 from memoryd.model.call_context import CallContext
 from memoryd.model.change import ChangeSet
 from memoryd.model.times import rfc3339
+from memoryd.threads import started
 
 __all__ = ["AuditLog"]
 
@@ -64,7 +65,7 @@ class AuditLog:
         self._handle = -1
         self._size = 0
         self._torn = False
-        self._flusher = ThreadPoolExecutor(1, "audit-flush")
+        self._flusher = started(ThreadPoolExecutor(1, "audit-flush"), 1)
         self._suspect = False  # a flush has failed since the last that did not
         self._refusals = Repeats(REFUSALS, most=MAX_KINDS)
         self._reads = Repeats(READS, most=MAX_KINDS)

@@ -18,7 +18,7 @@ __all__ = ["Backups", "header_of"]
 
 
 def header_of(info: StoreInfo) -> dict[str, object]:
-    """Return what the first line of a chain says; a store of which any of it changes begins a new one."""
+    """Return what the first line of a chain says; where any of it changes, a new chain is begun."""
     return {
         "store_id": info.store_id,
         "history_id": info.history_id,

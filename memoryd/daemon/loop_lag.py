@@ -17,9 +17,15 @@ BLOCKED_S = 0.5  # from which the log says so
 class LoopLag:
     """Wakes up now and then, and notes by how much that was too late."""
 
-    def __init__(self, on_blocked: Callable[[float], None]) -> None:
-        """`on_blocked` is told, in seconds, when the loop was held for long."""
+    def __init__(self, on_blocked: Callable[[float, int], None]) -> None:
+        """
+        `on_blocked` is told that the loop was held for long: the longest time in seconds, and how often.
+
+        The first time at once, then once a minute at the most.
+        """
         self._on_blocked = on_blocked
+        self._blocked: list[float] = []
+        self._told = -WINDOW_S
         self._late: deque[tuple[float, float]] = deque()
         """When, and by how many seconds; of those that may still become the largest, the largest first."""
 
@@ -37,7 +43,10 @@ class LoopLag:
         self._late.append((now, late_s))
         self._forget(now)
         if late_s >= BLOCKED_S:
-            self._on_blocked(late_s)
+            self._blocked.append(late_s)
+        if self._blocked and now - self._told >= WINDOW_S:
+            self._told, blocked, self._blocked = now, self._blocked, []
+            self._on_blocked(max(blocked), len(blocked))
 
     def _forget(self, now: float) -> None:
         while self._late and self._late[0][0] < now - WINDOW_S:

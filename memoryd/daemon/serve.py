@@ -14,6 +14,7 @@ import signal
 import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from typing import Any
 
@@ -28,7 +29,7 @@ from memoryd.daemon.loop_lag import LoopLag
 from memoryd.daemon.schedule import expressions_of
 from memoryd.daemon.servers import Servers
 from memoryd.daemon.status import Running, describe
-from memoryd.daemon.systemd import feed_watchdog, notify, watchdog_interval_s
+from memoryd.daemon.systemd import feed_watchdog, notify, tell_of_start, watchdog_interval_s
 from memoryd.daemon.wiring import make_embedder, make_grants, make_ports, now_utc, uptime_s
 from memoryd.domain.background import BackgroundWorker
 from memoryd.domain.clock import CLOCK_SEEN, ClockWatch
@@ -42,6 +43,7 @@ from memoryd.identity.socket_lease import SocketLease
 from memoryd.paths import Places
 from memoryd.store.base import Store, StoreInfo
 from memoryd.store.opening import StoreOptions, StoreRefused, open_store
+from memoryd.threads import started
 
 __all__ = ["EXIT_FATAL", "EXIT_OK", "serve"]
 
@@ -50,6 +52,7 @@ EXIT_FATAL = 70  # EX_SOFTWARE of sysexits(3): the supervisor restarts the daemo
 RECALL_FLUSH_S = 3.0
 IDLE_SESSIONS_S = 15.0
 TEND_S = 1.0  # a socket whose grant has expired serves no one anyway; within so long it is gone
+WORKERS = 8  # threads for what blocks now and then: starts, searches of files, backups
 REOPEN_AFTER = 10  # of those, and a socket that could not be opened is tried again
 
 log = structlog.get_logger("memoryd.daemon")
@@ -73,8 +76,22 @@ class _Daemon:
         self._store: Store | None = None
         self._audit: AuditLog | None = None
         self._serving = False
-        self._lag = LoopLag(lambda late_s: log.warning("loop_blocked", duration_s=round(late_s, 3)))
+        self._lag = LoopLag(lambda s, times: log.warning("loop_blocked", duration_s=round(s, 3), count=times))
+        self._terms = ""
         self._running = Running(version, places, self._began, self._lag)
+
+    def _on_terms(self, done: int, total: int) -> None:
+        log.info("filter_terms_written", done=done, total=total)
+        self._terms = f", {done} of {total} memories prepared"
+
+    def _progress(self) -> str:
+        """Return what a start that takes long is at."""
+        database = self._places.database
+        sizes = [
+            path.stat().st_size >> 20 if path.exists() else 0
+            for path in (database, database.with_name(f"{database.name}.wal"))
+        ]
+        return f"opening {sizes[0]} MiB, replaying {sizes[1]} MiB of log{self._terms}"
 
     def _on_fatal(self, fault: str) -> None:
         def end() -> None:
@@ -94,6 +111,9 @@ class _Daemon:
         """Serve until a signal or a fatal fault; return the exit code."""
         expressions_of(self._config)  # refused before anything is opened
         lease = SocketLease(self._places.socket)
+        self._loop.set_default_executor(started(ThreadPoolExecutor(WORKERS, "worker"), WORKERS))
+        starting = asyncio.create_task(tell_of_start(self._env, self._progress))
+        self._tasks.append(starting)
         try:
             store, embedder = await self._open()
             self._store, audit = store, self._audit
@@ -140,7 +160,7 @@ class _Daemon:
                 random_bytes=secrets.token_bytes,
                 on_fatal=self._on_fatal,
                 open_journal=self._open_audit,
-                tell=lambda done, total: log.info("filter_terms_written", done=done, total=total),
+                tell=self._on_terms,
             )
         )
         try:
@@ -251,7 +271,8 @@ class _Daemon:
         )
         for fault in self._running.faults:
             log.warning("sandbox_not_open", reason=fault)
-        notify(self._env, "READY=1")
+        self._tasks.pop(0).cancel()
+        notify(self._env, "READY=1\nSTATUS=serving")
         backups = self._running.backups
         if backups is not None:
             self._repeat(backups.step, pause_s=self._config.backup.ship_s, fault="backup_not_shipped")

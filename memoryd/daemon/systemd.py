@@ -9,7 +9,9 @@ from collections.abc import Awaitable, Callable, Mapping
 
 import structlog
 
-__all__ = ["feed_watchdog", "notify", "watchdog_interval_s"]
+__all__ = ["feed_watchdog", "notify", "tell_of_start", "watchdog_interval_s"]
+
+EXTEND_S, EXTEND_EVERY_S = 30.0, 10.0
 
 log = structlog.get_logger("memoryd.supervision")
 
@@ -41,3 +43,10 @@ async def feed_watchdog(env: Mapping[str, str], interval_s: float, check: Callab
         except Exception as error:  # noqa: BLE001  whatever it is, the watchdog must not be fed
             log.error("self_check_failed", error=type(error).__name__)  # noqa: TRY400  a trace may hold content
         await asyncio.sleep(interval_s)
+
+
+async def tell_of_start(env: Mapping[str, str], progress: Callable[[], str]) -> None:
+    """Ask the supervisor again and again for more time for a start, and tell it what the start is at."""
+    while True:
+        notify(env, f"EXTEND_TIMEOUT_USEC={round(EXTEND_S * 1e6)}\nSTATUS={progress()}")
+        await asyncio.sleep(EXTEND_EVERY_S)

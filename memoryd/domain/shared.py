@@ -22,6 +22,7 @@ from memoryd.model.commits import Recalled
 from memoryd.model.conversation import Session, Thread
 from memoryd.model.memory import Memory
 from memoryd.model.scope import Owner
+from memoryd.threads import started
 
 __all__ = ["EmbeddingLag", "LastThreads", "Locks", "Recalls", "SeenRequests", "SharedState", "thread_lock"]
 
@@ -184,7 +185,9 @@ class SharedState:
     """By owner, and by grant where its quota counts several owners together."""
     request_locks: Locks = field(default_factory=Locks)
     recalls: Recalls = field(default_factory=Recalls)
-    preparing: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(PREPARING, "prepare"))
+    preparing: ThreadPoolExecutor = field(
+        default_factory=lambda: started(ThreadPoolExecutor(PREPARING, "prepare"), PREPARING)
+    )
     """Where long messages are looked through: threads of their own, so that they keep no one else's work waiting."""
     lag: EmbeddingLag = field(default_factory=EmbeddingLag)
     """How many messages wait for their vectors."""

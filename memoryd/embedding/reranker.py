@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from memoryd.embedding.base import ModelRefused
 from memoryd.embedding.directory import files_of
 from memoryd.embedding.onnx import WINDOW, inputs_of, open_session, run_padded
+from memoryd.threads import started
 
 __all__ = ["CrossEncoder"]
 
@@ -47,7 +48,7 @@ class CrossEncoder:
         found = self._logits("What is it?", ["It is a test."])
         if found.shape != (1,) or not np.isfinite(found).all():
             raise ModelRefused(f"{model} gives no single logit a pair: it is no cross-encoder for ranking")
-        self._thread = ThreadPoolExecutor(1, "rerank")
+        self._thread = started(ThreadPoolExecutor(1, "rerank"), 1)
 
     async def scores(self, question: str, texts: Sequence[str]) -> list[float]:
         """Return how well each text answers, 0–1, of as many as there was time for, from the first on."""

@@ -22,6 +22,7 @@ from memoryd.model.batch import VectorBatch, VectorsWanted
 from memoryd.model.change import ChangeSet
 from memoryd.model.commits import Applied, Head, Snapshot
 from memoryd.model.scope import Owner
+from memoryd.threads import started
 from memoryd.turns import Turn
 
 __all__ = ["Feed", "ScopeIndexes"]
@@ -82,8 +83,8 @@ class ScopeIndexes:
         self._when_fetched: list[Callable[[Applied], None]] = []
         self._when_lost: list[Callable[[], None]] = []
         self._filling: dict[Owner, Filling] = {}
-        self._loader = ThreadPoolExecutor(2, "index-load")  # so that others need not wait for a large scope
-        self._searchers = ThreadPoolExecutor(2, "index-search")
+        self._loader = started(ThreadPoolExecutor(2, "index-load"), 2)  # so that others need not wait for a large scope
+        self._searchers = started(ThreadPoolExecutor(2, "index-search"), 2)
         self._oversized: dict[Owner, int] = {}  # by owner: its last purge by then
         self._sizes: dict[Owner, int] = {}
         self._total = 0  # of the sizes

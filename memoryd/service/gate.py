@@ -40,6 +40,7 @@ from memoryd.model.caller import Caller
 from memoryd.model.grant import Door, Permission
 from memoryd.service.methods import IDENTITY, Access, Method
 from memoryd.service.status import STATUS_KEY, status_of
+from memoryd.threads import are_exhausted
 
 __all__ = ["EMBEDDING_KEY", "Call", "Gate"]
 
@@ -184,6 +185,11 @@ class Gate(grpc.GenericRpcHandler):
             self._note(call_context, "CANCELLED")
             raise
         except Exception as error:  # noqa: BLE001  whatever it is, the caller gets one code and the log one line
+            if are_exhausted(error):
+                line = _line(call_context, began)
+                log.error(call_context.rpc, **line, code="RESOURCE_EXHAUSTED", error=type(error).__name__)  # noqa: TRY400
+                self._note(call_context, "RESOURCE_EXHAUSTED", "LIMIT_EXCEEDED")
+                return LimitExceeded("the daemon has no memory or no thread left for this; try again", limit="memory")
             # no message and no locals, which may hold what the caller said
             trace = [
                 f"{frame.filename}:{frame.lineno} {frame.name}" for frame in traceback.extract_tb(error.__traceback__)

@@ -17,6 +17,7 @@ from memoryd.model.call_context import current_call
 from memoryd.store.duckdb.gate import ReadGate
 from memoryd.store.duckdb.opening import Opened
 from memoryd.store.duckdb.writer import Writer
+from memoryd.threads import started
 
 __all__ = ["Readers"]
 
@@ -74,7 +75,7 @@ class Readers:
         """Read from an open database; `writer` says what a fault of the engine means."""
         self._opened = opened
         self._writer = writer
-        self._pool = ThreadPoolExecutor(THREADS, "store-read")
+        self._pool = started(ThreadPoolExecutor(THREADS, "store-read"), THREADS)
         self._turns = _Turns(MOST_OF_A_GRANT)
         self._local = threading.local()
         self._cursors: list[duckdb.DuckDBPyConnection] = []
