@@ -23,6 +23,7 @@ from memoryd.cli.identity import add_identity_commands
 from memoryd.cli.jobs import add_job_commands
 from memoryd.cli.places import config_path, settle, with_places
 from memoryd.cli.review import add_review_commands
+from memoryd.cli.upgrade import add_upgrade_commands
 from memoryd.cli.upkeep import add_upkeep_commands
 from memoryd.daemon.config_file import load_config
 from memoryd.errors import InvalidArgument, MemorydError, StartupError
@@ -88,6 +89,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     add_check_command(commands, common)
     add_backup_commands(commands, common)
+    add_upgrade_commands(commands, common)
     status = command(
         "status", "ask the running daemon how it fares", "  memoryd status\n  memoryd status --json | jq .warnings\n"
     )

@@ -25,6 +25,7 @@ from memoryd.store.memories import MemoryStore
 from memoryd.store.work import WorkStore
 
 __all__ = [
+    "Downgrade",
     "FileBacked",
     "GrantStore",
     "LogTail",
@@ -76,6 +77,22 @@ class StoreCheck:
     def migrates(self) -> bool:
         """Whether a start would bring it to another schema."""
         return 0 < self.schema_version < self.latest_schema_version
+
+
+@dataclass(frozen=True, slots=True)
+class Downgrade:
+    """A store that went back to the copy from before an upgrade, or would."""
+
+    schema_version: int
+    from_schema_version: int
+    """The schema that the copy was made before."""
+    commit_seq: int
+    """The last change set of the copy."""
+    given_up_seq: int
+    """The last change set of the newer files: what came between is given up."""
+    copy: str
+    kept: str
+    """Where the newer files are kept."""
 
 
 class LoggedCommit(NamedTuple):

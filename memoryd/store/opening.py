@@ -8,7 +8,7 @@ from pathlib import Path
 from uuid import UUID
 
 from memoryd.model.call_context import Journal
-from memoryd.store.base import Store, StoreCheck
+from memoryd.store.base import Downgrade, Store, StoreCheck
 from memoryd.store.ledger import PurgeLedger
 from memoryd.store.ram import RamStore
 from memoryd.store.refusal import StoreInUse, StoreRefused
@@ -18,6 +18,7 @@ __all__ = [
     "StoreOptions",
     "StoreRefused",
     "check_store",
+    "downgrade_store",
     "migrate_store",
     "open_store",
     "prove_copy",
@@ -115,6 +116,15 @@ def repair_store(options: StoreOptions, *, adopt: bool = False, accept_loss: int
 
     return duckdb.repair_database(
         _path_of(options), memory_limit_bytes=options.memory_limit_bytes, adopt=adopt, accept_loss=accept_loss
+    )
+
+
+def downgrade_store(options: StoreOptions, *, schema: int | None = None, dry_run: bool = False) -> Downgrade:
+    """Go back to the copy from before an upgrade, by default the last; the newer files are kept. StoreRefused."""
+    from memoryd.store import duckdb
+
+    return duckdb.downgrade_database(
+        _path_of(options), memory_limit_bytes=options.memory_limit_bytes, schema=schema, dry_run=dry_run
     )
 
 

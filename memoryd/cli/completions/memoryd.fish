@@ -49,8 +49,8 @@ function _shtab_memoryd_using
   test "$_shtab_memoryd_cmdpath" = "$argv"
 end
 
-set -g _shtab_memoryd_commands serve check backup 'backup take' 'backup list' 'backup verify' 'backup prune' restore status gc decay enrich reembed compact verify review 'review list' 'review approve' 'review reject' jobs 'jobs list' 'jobs show' 'jobs run' 'jobs retry' 'jobs cancel' consolidate reflect sessions users user 'user erase' sandbox 'sandbox open' 'sandbox list' 'sandbox close' grant 'grant list' 'grant memories' 'grant forget' token 'token issue' 'token attenuate' 'token inspect' 'token revoke' 'token rotate' audit completion
-set -g _shtab_memoryd_opts_with_value --accept-loss --agent --allow --as --at --audience --call --calls-per-second --chat --config --connections --data-dir --door --forgotten --grant --id --keep-days --label --ledger --limit --mount --out --outcome --rpc --since --socket --state --stored-bytes --stored-memories --text --thread --token-file --transaction --ttl --until --user --via --writes-per-day -n
+set -g _shtab_memoryd_commands serve check backup 'backup take' 'backup list' 'backup verify' 'backup prune' restore upgrade downgrade status gc decay enrich reembed compact verify review 'review list' 'review approve' 'review reject' jobs 'jobs list' 'jobs show' 'jobs run' 'jobs retry' 'jobs cancel' consolidate reflect sessions users user 'user erase' sandbox 'sandbox open' 'sandbox list' 'sandbox close' grant 'grant list' 'grant memories' 'grant forget' token 'token issue' 'token attenuate' 'token inspect' 'token revoke' 'token rotate' audit completion
+set -g _shtab_memoryd_opts_with_value --accept-loss --agent --allow --as --at --audience --call --calls-per-second --chat --config --connections --data-dir --door --forgotten --grant --id --keep-days --label --ledger --limit --mount --out --outcome --rpc --since --socket --state --stored-bytes --stored-memories --text --thread --to-schema --token-file --transaction --ttl --until --user --via --writes-per-day -n
 
 complete -c memoryd -e
 complete -c memoryd -f
@@ -112,6 +112,21 @@ complete -c memoryd -n '_shtab_memoryd_using restore' -l transaction -x -d 'the 
 complete -c memoryd -n '_shtab_memoryd_using restore' -l dry-run -d 'only restore as a trial; nothing is left of it'
 complete -c memoryd -n '_shtab_memoryd_using restore' -l ledger -x -d 'a newer ledger of purges than that of the backup, if it is left'
 complete -c memoryd -n '_shtab_memoryd_using restore' -l reopen-sandboxes -d 'let the doors of sandboxes be opened at the first start'
+complete -c memoryd -n '_shtab_memoryd_using; and test $_shtab_memoryd_npos -eq 0' -a upgrade -d 'Migrate a stopped store to the schema of this memoryd, as its next start would. A copy of the database is kept.'
+complete -c memoryd -n '_shtab_memoryd_using upgrade' -s h -l help -d 'show this help message and exit'
+complete -c memoryd -n '_shtab_memoryd_using upgrade' -l config -x -d 'TOML file (default: memoryd.toml where XDG says)'
+complete -c memoryd -n '_shtab_memoryd_using upgrade' -l data-dir -x -d 'where the database is'
+complete -c memoryd -n '_shtab_memoryd_using upgrade' -l socket -x -d 'the admin socket'
+complete -c memoryd -n '_shtab_memoryd_using upgrade' -l dry-run -d 'only tell from what to what, and what it needs'
+complete -c memoryd -n '_shtab_memoryd_using upgrade' -l json -d 'print JSON'
+complete -c memoryd -n '_shtab_memoryd_using; and test $_shtab_memoryd_npos -eq 0' -a downgrade -d 'Put the copy from before an upgrade back, for the memoryd of before. What was written since is given up, and kept in files of another name.'
+complete -c memoryd -n '_shtab_memoryd_using downgrade' -s h -l help -d 'show this help message and exit'
+complete -c memoryd -n '_shtab_memoryd_using downgrade' -l config -x -d 'TOML file (default: memoryd.toml where XDG says)'
+complete -c memoryd -n '_shtab_memoryd_using downgrade' -l data-dir -x -d 'where the database is'
+complete -c memoryd -n '_shtab_memoryd_using downgrade' -l socket -x -d 'the admin socket'
+complete -c memoryd -n '_shtab_memoryd_using downgrade' -l dry-run -d 'only tell what would be given up'
+complete -c memoryd -n '_shtab_memoryd_using downgrade' -l to-schema -x -d '(default: that of before the last upgrade)'
+complete -c memoryd -n '_shtab_memoryd_using downgrade' -l json -d 'print JSON'
 complete -c memoryd -n '_shtab_memoryd_using; and test $_shtab_memoryd_npos -eq 0' -a status -d 'Ask the running daemon how it fares.'
 complete -c memoryd -n '_shtab_memoryd_using status' -s h -l help -d 'show this help message and exit'
 complete -c memoryd -n '_shtab_memoryd_using status' -l config -x -d 'TOML file (default: memoryd.toml where XDG says)'

@@ -16,6 +16,7 @@ _shtab_memoryd_commands() {
     completion:'Print the completion script of a shell.'
     consolidate:'Learn from all that waits, and end the sessions that were learnt from.'
     decay:'Forget what has faded; it can be restored until it is purged.'
+    downgrade:'Put the copy from before an upgrade back, for the memoryd of before. What was written since is given up, and kept in files of another name.'
     enrich:'Look again for the people and things that facts name, until all are looked at.'
     gc:'Erase what is past its grace.'
     grant:'look at grants, and clean up what came through one'
@@ -29,6 +30,7 @@ _shtab_memoryd_commands() {
     sessions:'List the sessions of a user or a chat, the latest first.'
     status:'Ask the running daemon how it fares.'
     token:'issue, narrow, inspect and revoke tokens for the shared socket and TCP'
+    upgrade:'Migrate a stopped store to the schema of this memoryd, as its next start would. A copy of the database is kept.'
     user:'What concerns a user as a whole.'
     users:'List the users and chats that have anything stored, those with most text first.'
     verify:'Prove that nothing is left of a purged memory.'
@@ -249,6 +251,19 @@ _shtab_memoryd_decay_options=(
 
 # guard to ensure default positional specs are added only once per session
 _shtab_memoryd_decay_defaults_added=0
+
+_shtab_memoryd_downgrade_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--config[TOML file (default\: memoryd.toml where XDG says)]:FILE:"
+  "--data-dir[where the database is]:DIR:"
+  "--socket[the admin socket]:PATH:"
+  "--dry-run[only tell what would be given up]"
+  "--to-schema[(default\: that of before the last upgrade)]:N:"
+  "--json[print JSON]"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_memoryd_downgrade_defaults_added=0
 
 _shtab_memoryd_enrich_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
@@ -667,6 +682,18 @@ _shtab_memoryd_token_rotate_options=(
 # guard to ensure default positional specs are added only once per session
 _shtab_memoryd_token_rotate_defaults_added=0
 
+_shtab_memoryd_upgrade_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--config[TOML file (default\: memoryd.toml where XDG says)]:FILE:"
+  "--data-dir[where the database is]:DIR:"
+  "--socket[the admin socket]:PATH:"
+  "--dry-run[only tell from what to what, and what it needs]"
+  "--json[print JSON]"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_memoryd_upgrade_defaults_added=0
+
 _shtab_memoryd_user_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
 )
@@ -740,6 +767,7 @@ _shtab_memoryd() {
         completion) _arguments -C -s $_shtab_memoryd_completion_options ;;
         consolidate) _arguments -C -s $_shtab_memoryd_consolidate_options ;;
         decay) _arguments -C -s $_shtab_memoryd_decay_options ;;
+        downgrade) _arguments -C -s $_shtab_memoryd_downgrade_options ;;
         enrich) _arguments -C -s $_shtab_memoryd_enrich_options ;;
         gc) _arguments -C -s $_shtab_memoryd_gc_options ;;
         grant) _shtab_memoryd_grant ;;
@@ -753,6 +781,7 @@ _shtab_memoryd() {
         sessions) _arguments -C -s $_shtab_memoryd_sessions_options ;;
         status) _arguments -C -s $_shtab_memoryd_status_options ;;
         token) _shtab_memoryd_token ;;
+        upgrade) _arguments -C -s $_shtab_memoryd_upgrade_options ;;
         user) _shtab_memoryd_user ;;
         users) _arguments -C -s $_shtab_memoryd_users_options ;;
         verify) _arguments -C -s $_shtab_memoryd_verify_options ;;

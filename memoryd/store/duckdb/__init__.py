@@ -1,6 +1,7 @@
 """The store that lasts: one DuckDB file, one writer, and a guard for what DuckDB itself does not notice."""
 
 from memoryd.store.duckdb.checking import check_database, migrate_database, repair_database
+from memoryd.store.duckdb.downgrading import downgrade_database
 from memoryd.store.duckdb.files import unreadable
 from memoryd.store.duckdb.opening import Opened, open_database
 from memoryd.store.duckdb.purges import noted_purge
@@ -12,6 +13,7 @@ __all__ = [
     "Opened",
     "begin_history",
     "check_database",
+    "downgrade_database",
     "migrate_database",
     "noted_purge",
     "open_database",

@@ -94,7 +94,8 @@ def swap(path: Path) -> None:
 
 def remains_of(path: Path) -> list[Path]:
     """Return the files next to a database that are copies of an earlier state of it."""
-    return sorted(item for item in path.parent.glob(f"{path.name}.before-*") if item.is_file())
+    copies = (item for item in path.parent.glob(f"{path.name}.before-*") if item.is_file())
+    return sorted(item for item in copies if item.suffix not in {".wal", ".seq", ".part"})
 
 
 def _quoted(path: Path) -> str:

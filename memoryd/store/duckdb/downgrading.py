@@ -1,0 +1,102 @@
+"""Going back to the copy from before an upgrade; the newer files are kept under another name."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import duckdb
+
+from memoryd.store.base import Downgrade
+from memoryd.store.duckdb.damage import read_everything
+from memoryd.store.duckdb.files import beside, connect, let_go, unreadable
+from memoryd.store.duckdb.migrations import MIGRATIONS
+from memoryd.store.duckdb.opening import lock_database
+from memoryd.store.duckdb.proof import Header, noted_of, prove
+from memoryd.store.duckdb.watermark import CommitWatermark
+from memoryd.store.durable import copy_file, sync_folder
+from memoryd.store.refusal import StoreRefused
+
+__all__ = ["downgrade_database"]
+
+_COPY = re.compile(r"\.before-schema-(\d+)")
+
+
+def downgrade_database(
+    path: Path, *, memory_limit_bytes: int, schema: int | None = None, dry_run: bool = False
+) -> Downgrade:
+    """
+    Put the copy from before the last upgrade, or from before that of a schema, in the place of a database.
+
+    A crash in between leaves the newer files whole, under one name or both, or a database that no memoryd serves as it
+    is, and says so. Raises StoreInUse, or StoreRefused before anything is changed.
+    """
+    lock = lock_database(path)
+    try:
+        noted = noted_of(path)
+        if noted is None or not path.exists():
+            raise StoreRefused(f"{path} or its side file is not there, so there is nothing to go back from")
+        copy, before = _copy_of(path, schema)
+        header = _read(copy, memory_limit_bytes)
+        if header.store_id != noted[0]:
+            raise StoreRefused(f"{copy} is of database {header.store_id}, not of {noted[0]}")
+        kept = beside(path, f".before-downgrade-to-{header.schema_version}")
+        done = Downgrade(header.schema_version, before, header.commit_seq, noted[1], str(copy), str(kept))
+        if dry_run:
+            return done
+        if kept.exists():
+            raise StoreRefused(f"{kept} is there already; move it away")
+        part = beside(path, ".downgrade")
+        try:
+            copy_file(copy, part)
+        except OSError as error:
+            raise StoreRefused(
+                f"cannot copy {copy}: {error.strerror}; it needs {copy.stat().st_size >> 20} MiB. Nothing was changed"
+            ) from None
+        _put_in_place(path, part, kept)
+        CommitWatermark(beside(path, ".seq"), header.store_id, header.commit_seq).close()
+        return done
+    finally:
+        os.close(lock)
+
+
+def _copy_of(path: Path, schema: int | None) -> tuple[Path, int]:
+    """Return the copy, and the schema that it was made before."""
+    copies = {
+        int(match[1]): item
+        for item in path.parent.glob(f"{path.name}.before-schema-*")
+        if (match := _COPY.fullmatch(item.name.removeprefix(path.name)))
+    }
+    if not copies:
+        raise StoreRefused(f"next to {path} there is no copy from before an upgrade ({path.name}.before-schema-N)")
+    wanted = max(copies) if schema is None else schema + 1
+    if wanted not in copies:
+        told = ", ".join(str(number - 1) for number in sorted(copies))
+        raise StoreRefused(f"next to {path} there is no copy of schema {schema}; there are those of {told}")
+    return copies[wanted], wanted
+
+
+def _read(copy: Path, memory_limit_bytes: int) -> Header:
+    con = connect(copy, memory_limit_bytes, read_only=True)
+    try:
+        header = prove(con, copy, None, latest=len(MIGRATIONS))
+        read_everything(con)
+    except duckdb.Error as error:
+        raise unreadable(copy, error) from None
+    finally:
+        let_go(con)
+    return header
+
+
+def _put_in_place(path: Path, part: Path, kept: Path) -> None:
+    """Keep the newer files, then give the older one its name; until its side file follows, none is served."""
+    for suffix in (".wal", ".seq"):
+        if beside(path, suffix).exists():
+            os.link(beside(path, suffix), beside(kept, suffix))
+    os.link(path, kept)
+    sync_folder(path.parent)
+    beside(path, ".wal").unlink(missing_ok=True)
+    beside(path, ".wal.aside").unlink(missing_ok=True)
+    part.replace(path)
+    sync_folder(path.parent)
