@@ -136,8 +136,8 @@ train-readers: .venv-train/.ready  ## Make the readers' files anew (an hour each
 fuzz: $(READY)  ## The property tests with new random examples (minutes); make test always tries the same ones
 	MEMORYD_EXAMPLES=random $(BIN)/python -m pytest -m hypothesis
 
-crash: $(READY)  ## Kill the daemon 500 times and look for what it lost (about 20 minutes)
-	MEMORYD_KILLS=500 MEMORYD_TALK_KILLS=50 MEMORYD_LEARNING_KILLS=15 $(BIN)/python -m pytest tests/test_crash.py tests/test_talk_crash.py tests/test_learning_crash.py
+crash: $(READY)  ## Kill the daemon 500 times and look for what it lost; 200 times with its disk (about an hour)
+	MEMORYD_KILLS=500 MEMORYD_TALK_KILLS=50 MEMORYD_LEARNING_KILLS=15 MEMORYD_DISK_KILLS=200 $(BIN)/python -m pytest tests/test_crash.py tests/test_talk_crash.py tests/test_learning_crash.py tests/test_backup_crash.py
 
 attack: $(READY)  ## Attack the daemon from other sandboxes, at full size (minutes; as root, or most is skipped)
 	MEMORYD_ATTACK=full $(BIN)/python -m pytest tests/attack

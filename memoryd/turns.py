@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import AsyncIterator, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-__all__ = ["Turn", "in_turns", "let_others"]
+__all__ = ["Turn", "are_exhausted", "in_turns", "let_others", "started"]
 
 T = TypeVar("T")
 TURN_S = 0.001  # after so long others are served
@@ -53,3 +55,22 @@ async def in_turns(items: Iterable[T]) -> AsyncIterator[T]:
         yield item
         if turn.is_over:
             await turn.next()
+
+
+PATIENCE_S = 30.0
+
+
+def started(pool: ThreadPoolExecutor, count: int) -> ThreadPoolExecutor:
+    """Start so many threads of a pool, and return it. RuntimeError where there are none left."""
+    met = threading.Barrier(count + 1)
+    for _ in range(count):
+        pool.submit(met.wait, PATIENCE_S)  # each waits for all, so that each takes a thread of its own
+    met.wait(PATIENCE_S)
+    return pool
+
+
+def are_exhausted(error: BaseException) -> bool:
+    """Whether something failed as the process has no memory, or no thread, left for it."""
+    return isinstance(error, MemoryError) or (
+        isinstance(error, RuntimeError) and "can't start new thread" in str(error)
+    )

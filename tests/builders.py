@@ -144,8 +144,8 @@ class HashEncoder:
 open_database = partial(duckdb.open_database, random_bytes=os.urandom)
 
 
-def open_store(path: Path | None, *, min_free_bytes: int = 0, journal=None, ledger=None, spool_bytes: int = 0, **more):
-    options = StoreOptions(path, MEMORY_LIMIT, min_free_bytes, ledger, spool_bytes)
+def open_store(path: Path | None, *, min_free_bytes: int = 0, journal=None, ledger=None, spool=None, **more):
+    options = StoreOptions(path, MEMORY_LIMIT, min_free_bytes, ledger, spool)
     return opening.open_store(options, random_bytes=os.urandom, open_journal=lambda: journal, **more)
 
 

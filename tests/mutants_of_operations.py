@@ -120,21 +120,21 @@ MUTANTS_OF_OPERATIONS = [
     ),
     (
         "memoryd/backup/folder.py",
-        "        if chain is proved or not chain.points",
-        "        if not chain.points",
+        "        if chain is proved or _last_time",
+        "        if _last_time",
         "tests/test_backup.py",
     ),
     (
         "memoryd/backup/shipper.py",
-        "                state = None if current else commit_seq",
-        "                state = commit_seq",
+        "None if current else commit_seq, to_us",
+        "commit_seq, to_us",
         "tests/test_backup.py",
     ),
     (
         "memoryd/store/duckdb/restoring.py",
-        "    commit_seq = (header.commit_seq // JUMP + 1) * JUMP",
+        "    commit_seq = (max(header.commit_seq, above) // JUMP + 1) * JUMP",
         "    commit_seq = header.commit_seq",
         "tests/test_backup.py",
     ),
-    ("memoryd/backup/folder.py", " if is_begun(path)]", "]", "tests/test_backup.py"),
+    ("memoryd/backup/folder.py", "            if is_begun(path):", "            if True:", "tests/test_backup.py"),
 ]

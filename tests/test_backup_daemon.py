@@ -36,6 +36,7 @@ def shipped(backup: Path, transaction: int) -> None:
 
 @pytest.fixture
 def backup(folder):
+    (folder / "backup").mkdir()
     return folder / "backup"
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from memory_client import LimitExceeded, MessageDraft
 
-from memoryd.threads import are_exhausted, started
+from memoryd.turns import are_exhausted, started
 from tests.support import running
 
 

@@ -27,7 +27,7 @@ from memoryd.model import limits
 from memoryd.model.call_context import CallContext
 from memoryd.model.change import ChangeSet
 from memoryd.model.times import rfc3339
-from memoryd.threads import started
+from memoryd.turns import started
 
 __all__ = ["AuditLog"]
 

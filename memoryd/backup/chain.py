@@ -18,6 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from memoryd.errors import Unavailable
 from memoryd.store.base import LogTail
 from memoryd.store.durable import put_in_place, sync_folder, write_all
 from memoryd.store.lines import Line, LineFile, read_line
@@ -155,16 +156,13 @@ class Chain:
     def point(self, *, transaction: int | None = None, time: datetime | None = None) -> Point | None:
         """Return the last state up to a transaction, or a time; the last of all. None: all are later."""
         until_us = None if time is None else int(time.timestamp() * 1e6)
-        return max(
-            (
-                point
-                for point in self.points
-                if (transaction is None or point.commit_seq <= transaction)
-                and (until_us is None or point.time_us <= until_us)
-            ),
-            key=lambda point: (point.commit_seq, point.generation, point.log_end),
-            default=None,
+        reached = (
+            point
+            for point in reversed(self.points)
+            if (transaction is None or point.commit_seq <= transaction)
+            and (until_us is None or point.time_us <= until_us)
         )
+        return next(reached, None)
 
     def assemble(self, point: Point, database: Path, log: Path) -> None:
         """
@@ -245,20 +243,25 @@ class ChainWriter:
         else:
             self._write({"format": FORMAT, **header})
             sync_folder(folder)
+            sync_folder(folder.parent)
             self.chain = Chain(folder, {"format": FORMAT, **header})
 
     def copy(self, source: int, size: int) -> Image:
         """Store what has changed of a file of so many bytes, open as `source`; `add_image` lets it count."""
         known, image = self.chain.hashes, Image(self.chain.generation + 1, size, {})
         part = self.chain.folder / f"{image.name}.part"
-        with part.open("wb") as target:
-            part.chmod(0o600)
-            for place in range((size + BLOCK_BYTES - 1) // BLOCK_BYTES):
-                block = os.pread(source, BLOCK_BYTES, place * BLOCK_BYTES)
-                digest = digest_of(block)
-                if known.get(place) != digest:
-                    target.write(block)
-                    image.blocks[place] = digest
+        try:
+            with part.open("wb") as target:
+                part.chmod(0o600)
+                for place in range((size + BLOCK_BYTES - 1) // BLOCK_BYTES):
+                    block = os.pread(source, BLOCK_BYTES, place * BLOCK_BYTES)
+                    digest = digest_of(block)
+                    if known.get(place) != digest:
+                        target.write(block)
+                        image.blocks[place] = digest
+        except OSError:
+            part.unlink(missing_ok=True)
+            raise
         return image
 
     def add_image(self, image: Image, commit_seq: int | None, time_us: int) -> None:
@@ -278,6 +281,9 @@ class ChainWriter:
     def add_log(self, tail: LogTail, commit_seq: int, time_us: int) -> None:
         """Store a piece of the log of the last image, which ends in a transaction."""
         generation = self.chain.generation
+        stored = self.chain.logs.get(generation)
+        if tail.start != (stored[-1].end if stored else 0):
+            raise Unavailable("a piece of the log is missing; the file is copied again")
         path = self.chain.folder / _log_name(generation)
         is_new = not path.exists()
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -11,31 +10,48 @@ from pathlib import Path
 from uuid import UUID
 
 from memoryd.backup.chain import MANIFEST, BackupDamaged, Chain, Point, is_begun
-from memoryd.store.durable import copy_file, sync_folder
+from memoryd.store.durable import copy_file, sync_folder, write_file
 from memoryd.store.ledger import KEY, LINES
 from memoryd.store.opening import prove_copy, take_copy
 from memoryd.store.refusal import StoreRefused
 
-__all__ = ["LEDGER", "Pruned", "chain_name", "chains_of", "mirror_ledger", "prove", "prune", "restore", "store_folder"]
+__all__ = [
+    "LEDGER",
+    "Pruned",
+    "chain_name",
+    "chains_of",
+    "history_folder",
+    "mirror_ledger",
+    "point_of",
+    "prove",
+    "prune",
+    "restore",
+    "store_folder",
+]
 
 LEDGER = "ledger"
 DATABASE = "memory.duckdb"
-DIGITS = 12  # of a transaction in the name of a chain: they sort as they follow
+PROOF = ".proof"
+DIGITS = 6  # of the number of a chain
 
 
-def chain_name(commit_seq: int, time: datetime) -> str:
-    """Return how the folder of a chain is called that begins with a transaction."""
-    return f"{commit_seq:0{DIGITS}d}-{time.astimezone(UTC):%Y%m%dT%H%M%SZ}"
+def chain_name(store: Path, time: datetime) -> str:
+    """Return how the folder of the next chain of a store is called: chains follow in the order of their numbers."""
+    numbers = [int(path.name[:DIGITS]) for path in store.iterdir() if path.name[:DIGITS].isdecimal()]
+    return f"{max(numbers, default=0) + 1:0{DIGITS}d}-{time.astimezone(UTC):%Y%m%dT%H%M%SZ}"
 
 
-def store_folder(folder: Path, store_id: str = "") -> Path:
+def history_folder(folder: Path, store_id: str, history_id: str) -> Path:
+    """Return where a store is shipped to: each history of it to a folder of its own."""
+    return folder / (f"{store_id}-{history_id[:8]}" if history_id else store_id)
+
+
+def store_folder(folder: Path) -> Path:
     """
-    Return the folder of a store in a folder of backups, which may be that folder itself.
+    Return the folder of a history of a store in a folder of backups, which may be that folder itself.
 
-    Raises StoreRefused where it holds none, or several and none is named.
+    Raises StoreRefused where it holds none, or several.
     """
-    if store_id:
-        return folder / store_id
     if list(folder.glob(f"*/{MANIFEST}")):
         return folder
     stores = sorted({path.parent.parent for path in folder.glob(f"*/*/{MANIFEST}")})
@@ -43,12 +59,28 @@ def store_folder(folder: Path, store_id: str = "") -> Path:
         return stores[0]
     if not stores:
         raise StoreRefused(f"{folder} holds no backup of memoryd")
-    raise StoreRefused(f"{folder} holds backups of {len(stores)} stores; name one: {', '.join(map(str, stores))}")
+    told = ", ".join(map(str, stores))
+    raise StoreRefused(
+        f"{folder} holds backups of {len(stores)} stores, or of one before and after a restore; name {told}"
+    )
 
 
-def chains_of(store: Path) -> list[Chain]:
-    """Return the chains of a store that have their header, the oldest first. Raises BackupDamaged."""
-    return [Chain.read(path.parent) for path in sorted(store.glob(f"*/{MANIFEST}")) if is_begun(path)]
+def chains_of(store: Path, faults: list[str] | None = None) -> list[Chain]:
+    """
+    Return the chains of a store that have their header, the oldest first.
+
+    Raises BackupDamaged; with `faults`, a chain that cannot be read is left out and told there.
+    """
+    chains = []
+    for path in sorted(store.glob(f"*/{MANIFEST}")):
+        try:
+            if is_begun(path):
+                chains.append(Chain.read(path.parent))
+        except BackupDamaged as damage:
+            if faults is None:
+                raise
+            faults.append(str(damage))
+    return chains
 
 
 def point_of(
@@ -66,14 +98,23 @@ def point_of(
 
 
 def prove(chain: Chain, point: Point, *, memory_limit_bytes: int, scratch: Path | None = None) -> None:
-    """Restore a state as a trial, and read all of it; nothing is left of it. Raises StoreRefused, OSError."""
-    with tempfile.TemporaryDirectory(prefix="memoryd-proof-", dir=scratch) as folder:
-        path = Path(folder) / DATABASE
+    """
+    Restore a state as a trial, and read all of it; nothing is left of it. Raises StoreRefused, OSError.
+
+    It is done in `scratch`, by default next to the chain, where there is as much room as for another one.
+    """
+    folder = scratch or chain.folder.parent / PROOF
+    shutil.rmtree(folder, ignore_errors=True)  # of one that was killed
+    folder.mkdir(mode=0o700)
+    try:
+        path = folder / DATABASE
         chain.assemble(point, path, path.with_name(f"{DATABASE}.wal"))
         prove_copy(path, _store_id(chain), point.commit_seq, memory_limit_bytes=memory_limit_bytes)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
-def restore(
+def restore(  # noqa: PLR0913  what a new store is made of
     chain: Chain,
     point: Point,
     data_dir: Path,
@@ -82,18 +123,24 @@ def restore(
     memory_limit_bytes: int,
     random_bytes: Callable[[int], bytes],
     closes_sandboxes: bool,
+    above: int = 0,
 ) -> int:
     """
     Make a data directory of a state; it has its name when all of it is there, and read.
 
-    What the ledger says was purged later is erased by the first start, before it serves. Returns the number that the
+    What the ledger says was purged later is erased by the first start, before it serves. The last transaction gets a
+    number past `above`, and past its own. Returns the number that the
     last transaction has now. Raises StoreRefused, OSError.
     """
     if data_dir.exists() and any(data_dir.iterdir()):
         raise StoreRefused(f"{data_dir} is not empty; name a new folder")
-    part = data_dir.with_name(f"{data_dir.name}.part")
-    shutil.rmtree(part, ignore_errors=True)
-    part.mkdir(mode=0o700, parents=True)
+    missing = [name for name in (KEY, LINES) if not (ledger / name).is_file()]
+    if missing:
+        raise StoreRefused(f"{ledger / missing[0]} is missing: without the ledger what was purged would come back")
+    data_dir.parent.mkdir(parents=True, exist_ok=True)
+    part = data_dir.with_name(f".{data_dir.name}.restoring")
+    shutil.rmtree(part, ignore_errors=True)  # of one that was killed
+    part.mkdir(mode=0o700)
     try:
         path = part / DATABASE
         chain.assemble(point, path, path.with_name(f"{DATABASE}.wal"))
@@ -104,10 +151,12 @@ def restore(
             memory_limit_bytes=memory_limit_bytes,
             random_bytes=random_bytes,
             closes_sandboxes=closes_sandboxes,
+            above=above,
         )
         (part / LEDGER).mkdir(mode=0o700)
         for name in (KEY, LINES):
             copy_file(ledger / name, part / LEDGER / name)
+        sync_folder(part)
         if data_dir.exists():
             data_dir.rmdir()
         part.rename(data_dir)
@@ -119,13 +168,30 @@ def restore(
 
 
 def mirror_ledger(ledger: Path, store: Path) -> None:
-    """Copy the ledger of purges to the backups of its store, as far as it is not there. OSError."""
+    """
+    Copy the ledger of purges to the backups of its store, as far as it is not there. OSError.
+
+    Raises StoreRefused where it does not go on with what is there: that may be the only one that knows all purges.
+    """
     target = store / LEDGER
-    target.mkdir(mode=0o700, parents=True, exist_ok=True)
-    for name in (KEY, LINES):
-        mirrored = target / name
-        if not mirrored.exists() or mirrored.stat().st_size != (ledger / name).stat().st_size:
-            copy_file(ledger / name, mirrored)
+    if not target.exists():
+        target.mkdir(mode=0o700)
+        sync_folder(store)
+    key, lines = ledger / KEY, ledger / LINES
+    if not (target / KEY).exists():
+        copy_file(key, target / KEY)
+    mirrored = target / LINES
+    known = mirrored.stat().st_size if mirrored.exists() else 0
+    if known == lines.stat().st_size and known and mirrored.stat().st_mtime_ns >= lines.stat().st_mtime_ns:
+        return
+    is_same_key = (target / KEY).read_bytes() == key.read_bytes()
+    data = lines.read_bytes()
+    if not is_same_key or (known and not data.startswith(mirrored.read_bytes())):
+        raise StoreRefused(
+            f"the ledger of purges in {ledger} does not go on with that in {target}, which is kept: put the right one"
+            " back, or move the folder of the backup away"
+        )
+    write_file(mirrored, data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,13 +211,17 @@ def prune(chains: Sequence[Chain], *, now: datetime, keep: timedelta, dry_run: b
     proved = next((chain for chain in reversed(chains) if chain.proofs), None)
     gone = []
     for chain in chains[:-1]:
-        if chain is proved or not chain.points or chain.points[-1].time > now - keep:
-            break
+        if chain is proved or _last_time(chain) > now - keep:
+            continue
         gone.append(Pruned(chain, chain.stored_bytes))
         if not dry_run:
-            (chain.folder / MANIFEST).unlink()  # without it nothing of the rest counts
             shutil.rmtree(chain.folder)
     return gone
+
+
+def _last_time(chain: Chain) -> datetime:
+    """Return of when its last state is, or of one without any when it was begun."""
+    return chain.points[-1].time if chain.points else datetime.fromisoformat(chain.header["time"])
 
 
 def _store_id(chain: Chain) -> UUID:

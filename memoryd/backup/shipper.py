@@ -3,45 +3,67 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import fcntl
 import os
-import time
-from collections.abc import Mapping
-from datetime import UTC, datetime
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
+from typing import Any, TypeVar
 
-from memoryd.backup.chain import BackupDamaged, ChainWriter, Image, Point
+from memoryd.backup.chain import ChainWriter, Image, Point
 from memoryd.backup.folder import chain_name, chains_of, mirror_ledger, prove
 from memoryd.errors import Unavailable
+from memoryd.model.times import to_us
 from memoryd.store.base import LogTail, Shipping
+from memoryd.store.durable import sync_folder
+from memoryd.store.refusal import StoreRefused
 
 __all__ = ["Shipper"]
 
+T = TypeVar("T")
+LOCK = ".lock"
+
 
 class Shipper:
-    """Writes the chains of one store."""
+    """Writes the chains of one history of a store."""
 
-    def __init__(self, shipping: Shipping, store: Path, ledger: Path, header: Mapping[str, object]) -> None:
+    def __init__(
+        self,
+        shipping: Shipping,
+        store: Path,
+        ledger: Path,
+        header: Mapping[str, object],
+        clock: Callable[[], datetime],
+    ) -> None:
         """`store` is the folder of its chains; `header` says what has written them. Nothing is done yet."""
         self._shipping, self._store, self._ledger, self._header = shipping, store, ledger, dict(header)
+        self._clock = clock
         self._writer: ChainWriter | None = None
         self._generation = 0
-        """That of the store whose file was stored last; 0: none was."""
+        """That of the store whose file was stored last; 0: none was, or what followed it is not known to be stored."""
         self._begins_anew = False
-        self._file = -1
-        self._lost = 0
+        self._file = self._lock = -1
         self._turn = asyncio.Lock()
         self.shipped: Point | None = None
         """The last state that is stored."""
         self.fault = ""
         """Why nothing was stored the last time; empty: it was."""
+        self.ledger_fault = ""
+        """Why the ledger of purges is not mirrored; empty: it is."""
 
-    async def step(self) -> None:
-        """Ship what was written since the last step; StoreRefused, OSError, and then the next step does it."""
+    async def step(self, *, may_copy: bool = True) -> None:
+        """
+        Ship what was written since the last step; StoreRefused, OSError, and then the next step does it.
+
+        Without may_copy the file is not copied: what cannot be shipped without that waits for the next start.
+        """
         async with self._turn:
             try:
-                await self._step()
-            except Exception as error:
-                self._generation = 0  # what was taken is not known to be stored: the next one begins with the file
+                await self._step(may_copy=may_copy)
+            except BaseException as error:
+                self._drop()
                 self.fault = (error.strerror if isinstance(error, OSError) else str(error)) or type(error).__name__
                 raise
             self.fault = ""
@@ -51,92 +73,142 @@ class Shipper:
         async with self._turn:
             self._begins_anew, self._generation = True, 0
         await self.step()
-        assert self.shipped is not None  # noqa: S101  a step that does not fail stores a state
+        if self.shipped is None:
+            raise Unavailable("the file was changed while it was copied; try again")
         return self.shipped
 
     async def prove(self, memory_limit_bytes: int) -> Point:
         """Restore the last state of the chain as a trial, and note that it was. Raises StoreRefused, OSError."""
         writer, point = self._writer, self.shipped
         if writer is None or point is None:
-            raise BackupDamaged("nothing was stored yet")
-        await asyncio.to_thread(prove, writer.chain, point, memory_limit_bytes=memory_limit_bytes)
+            raise Unavailable("nothing was stored yet")
+        await _done(prove, writer.chain, point, memory_limit_bytes=memory_limit_bytes)
         async with self._turn:
-            await asyncio.to_thread(writer.add_proof, point.commit_seq, _now_us())
+            if self._writer is not writer:
+                raise Unavailable("another chain was begun meanwhile; try again")
+            await _done(writer.add_proof, point.commit_seq, to_us(self._clock()))
         return point
 
     async def finish(self) -> None:
         """Ship what is left once the store is closed."""
         async with self._turn:
-            tails = self._shipping.waiting()
-            if self._writer is not None and self._generation and tails:
-                mine = [tail for tail in tails if tail.generation == self._generation and tail.commits]
-                for tail in mine:
-                    await asyncio.to_thread(self._add_log, self._writer, tail, tail.commits[-1].commit_seq)
-            if self._writer is not None:
-                self._writer.close()
-            if self._file >= 0:
-                os.close(self._file)
+            try:
+                if self._writer is not None and self._generation:
+                    await _done(self._mirror)
+                    await self._add_logs(self._writer, self._shipping.waiting(), self._generation)
+            finally:
+                self._drop()
+                for handle in (self._file, self._lock):
+                    if handle >= 0:
+                        os.close(handle)
+                self._file = self._lock = -1
 
-    async def _step(self) -> None:
+    def _drop(self) -> None:
+        """Go on with what the manifest says: what was taken and what was written may be two things."""
+        self._generation = 0
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+
+    async def _step(self, *, may_copy: bool) -> None:
+        await _done(self._take_folder)
+        if not may_copy and (self._writer is None or not self._generation):
+            return
         tails, generation, commit_seq = await self._shipping.take(self._generation)
-        await asyncio.to_thread(mirror_ledger, self._ledger, self._store)
         is_held = generation != self._generation
-        current = [tail for tail in tails if tail.generation == generation]
         try:
-            if self._generation and self._writer is not None:
-                for tail in tails:
-                    if tail.generation == self._generation != generation and tail.commits:
-                        await asyncio.to_thread(self._add_log, self._writer, tail, tail.commits[-1].commit_seq)
-            if is_held:
-                writer, image = await asyncio.to_thread(self._copy, commit_seq)
+            await _done(self._mirror)
+            if self._writer is not None and self._generation:
+                await self._add_logs(self._writer, tails, self._generation, commit_seq if not is_held else None)
+            if is_held and may_copy:
+                current = [tail for tail in tails if tail.generation == generation]
+                writer, image = await _done(self._copy, commit_seq)
                 if not await self._shipping.release():
                     raise Unavailable("the log got too long while the file was copied; it is copied again")
                 is_held = False
-                state = None if current else commit_seq
-                await asyncio.to_thread(writer.add_image, image, state, _now_us())
-                self._writer, self._generation = writer, generation
+                await _done(writer.add_image, image, None if current else commit_seq, to_us(self._clock()))
+                self._generation = generation
                 self._note(writer)
+                await self._add_logs(writer, current, generation, commit_seq)
         finally:
             if is_held:
                 await self._shipping.release()
-        if self._writer is not None:
-            for n, tail in enumerate(current, 1):
-                seq = commit_seq if n == len(current) else tail.commits[-1].commit_seq
-                await asyncio.to_thread(self._add_log, self._writer, tail, seq)
 
-    def _add_log(self, writer: ChainWriter, tail: LogTail, commit_seq: int) -> None:
-        at = [commit.time_us for commit in tail.commits if commit.commit_seq == commit_seq]
-        writer.add_log(tail, commit_seq, at[0] if at else _now_us())
-        self._note(writer)
+    async def _add_logs(
+        self, writer: ChainWriter, tails: Sequence[LogTail], generation: int, commit_seq: int | None = None
+    ) -> None:
+        """Store the pieces of the log of a generation; the last of them ends in a transaction, if one is named."""
+        mine = [tail for tail in tails if tail.generation == generation]
+        for n, tail in enumerate(mine, 1):
+            known = tail.commits[-1].commit_seq if tail.commits else self._last_seq(writer)
+            seq = commit_seq if commit_seq is not None and n == len(mine) else known
+            times = [commit.time_us for commit in tail.commits if commit.commit_seq == seq]
+            await _done(writer.add_log, tail, seq, times[-1] if times else to_us(self._clock()))
+            self._note(writer)
+
+    @staticmethod
+    def _last_seq(writer: ChainWriter) -> int:
+        return writer.chain.points[-1].commit_seq if writer.chain.points else 0
 
     def _note(self, writer: ChainWriter) -> None:
         self.shipped = writer.chain.points[-1] if writer.chain.points else self.shipped
 
+    def _mirror(self) -> None:
+        """Mirror the ledger; one that does not go on with what is mirrored is told, and what is mirrored stays."""
+        try:
+            mirror_ledger(self._ledger, self._store)
+            self.ledger_fault = ""
+        except StoreRefused as refusal:
+            self.ledger_fault = str(refusal)
+
+    def _take_folder(self) -> None:
+        """Keep every other memoryd from shipping to the same folder. StoreRefused."""
+        if self._lock >= 0 and self._store.is_dir():
+            return
+        if not self._store.parent.is_dir():
+            raise StoreRefused(f"{self._store.parent} is not there; make the folder of backups, or mount its disk")
+        is_new = not self._store.exists()
+        self._store.mkdir(mode=0o700, exist_ok=True)
+        if is_new:
+            sync_folder(self._store.parent)
+        if self._lock < 0:
+            handle = os.open(self._store / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                os.close(handle)
+                raise StoreRefused(f"another memoryd ships to {self._store}; name another backup.directory") from None
+            self._lock = handle
+
     def _copy(self, commit_seq: int) -> tuple[ChainWriter, Image]:
         """Store what has changed of the file, which is held; it does not count yet."""
         writer = self._writer
-        if writer is None or self._begins_anew:
+        is_kept = writer is not None and not self._begins_anew and self._last_seq(writer) <= commit_seq
+        if writer is None or not is_kept:
             writer = self._open(commit_seq)
         size = self._opened_file()
-        return writer, writer.copy(self._file, size)
+        image = writer.copy(self._file, size)
+        self._begins_anew, self._writer = False, writer
+        return writer, image
 
     def _open(self, commit_seq: int) -> ChainWriter:
-        """Go on with the last chain if it is of this version and whole, else begin one."""
-        if self._writer is not None:
-            self._writer.close()
-            self._writer = None
-        if not self._begins_anew:
-            try:
-                last = chains_of(self._store)[-1:]
-            except BackupDamaged:
-                last = []
-            for chain in last:
-                if {**chain.header, **self._header} == chain.header and chain.images:
-                    return ChainWriter(chain.folder, chain.header)
-        self._begins_anew = False
-        now = datetime.now(UTC)
+        """Go on with the newest chain of this version, if the store goes on from it; else begin one."""
+        self._drop()
+        chains = chains_of(self._store, [])
+        for chain in chains:
+            if not chain.images:  # a copy that was never finished
+                shutil.rmtree(chain.folder)
+        whole = [chain for chain in chains if chain.images]
+        if whole and not self._begins_anew:
+            last = whole[-1]
+            is_mine = {**last.header, **self._header} == last.header
+            if is_mine and (not last.points or last.points[-1].commit_seq <= commit_seq):
+                self._writer = ChainWriter(last.folder, last.header)
+                return self._writer
+        now = self._clock()
         header = {**self._header, "transaction": commit_seq, "time": now.isoformat(timespec="seconds")}
-        return ChainWriter(self._store / chain_name(commit_seq, now), header)
+        self._writer = ChainWriter(self._store / chain_name(self._store, now), header)
+        return self._writer
 
     def _opened_file(self) -> int:
         """
@@ -154,5 +226,12 @@ class Shipper:
         return stat.st_size
 
 
-def _now_us() -> int:
-    return time.time_ns() // 1000
+async def _done(function: Callable[..., T], *args: Any, **more: Any) -> T:
+    """Run something in a thread, to its end also when this is cancelled: two must not write at once."""
+    work = asyncio.ensure_future(asyncio.to_thread(function, *args, **more))
+    try:
+        return await asyncio.shield(work)
+    except asyncio.CancelledError:
+        with contextlib.suppress(Exception):
+            await asyncio.wait([work])
+        raise

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["add_backup_commands"]
 
 Run = Callable[[argparse.Namespace], int]
+UUID_LENGTH = 36
 CODES = "exit codes: 0 done, 1 failed, 65 a file of the backup is damaged or missing, 78 refused"
 # The packages that the daemon needs are imported where they are used: --help starts at once.
 
@@ -97,11 +98,15 @@ def add_backup_commands(commands: Any, common: argparse.ArgumentParser) -> None:
         parser.add_argument("folder", metavar="DIR", type=path_of, help="the folder of backups, or that of one store")
 
 
-def _chains(args: argparse.Namespace) -> tuple[Path, list[Chain]]:
+def _chains(args: argparse.Namespace, *, strict: bool = False) -> tuple[Path, list[Chain]]:
+    """Return the folder and its chains; those that cannot be read are told, or refused."""
     from memoryd.backup.folder import chains_of, store_folder
 
-    store = store_folder(args.folder)
-    return store, chains_of(store)
+    store, faults = store_folder(args.folder), list[str]()
+    chains = chains_of(store, None if strict else faults)
+    for fault in faults:
+        print(f"memoryd: warning: {fault}", file=sys.stderr)
+    return store, chains
 
 
 def _row(chain: Chain) -> dict[str, Any]:
@@ -147,7 +152,7 @@ def _verify(args: argparse.Namespace) -> int:
     from memoryd.backup.folder import point_of, prove
 
     config, _ = settle(args)
-    _, chains = _chains(args)
+    _, chains = _chains(args, strict=True)
     with working("reading"):
         read = sum(count for chain in chains for count in chain.check())
     chain, point = point_of(chains)
@@ -167,6 +172,8 @@ def _prune(args: argparse.Namespace) -> int:
     config, _ = settle(args)
     _, chains = _chains(args)
     keep_days = config.backup.keep_days if args.keep_days is None else args.keep_days
+    if keep_days < 0:
+        raise InvalidArgument(f"--keep-days is {keep_days}; it is at least 0", field="keep_days")
     gone = prune(chains, now=datetime.now(UTC), keep=timedelta(days=keep_days), dry_run=args.dry_run)
     if args.json:
         rows = [{"chain": str(pruned.chain.folder), "bytes": pruned.bytes} for pruned in gone]
@@ -183,16 +190,15 @@ def _take(args: argparse.Namespace) -> int:
     config, places = settle(args)
 
     async def take() -> Point:
+        from memoryd.backup.folder import history_folder
         from memoryd.backup.shipper import Shipper
         from memoryd.daemon.backups import header_of
+        from memoryd.daemon.wiring import now_utc
+        from memoryd.store.base import Spool
         from memoryd.store.opening import StoreOptions, StoreRefused, check_store, open_store
 
-        options = StoreOptions(
-            places.database,
-            config.store.memory_limit_bytes,
-            ledger=places.ledger,
-            spool_bytes=config.backup.spool_bytes,
-        )
+        spool = Spool(config.backup.spool_bytes, now_utc)
+        options = StoreOptions(places.database, config.store.memory_limit_bytes, ledger=places.ledger, spool=spool)
         checked = check_store(options)
         if not checked.schema_version or checked.migrates:
             raise StoreRefused(
@@ -204,7 +210,13 @@ def _take(args: argparse.Namespace) -> int:
         try:
             info = await store.info()
             assert store.files is not None  # noqa: S101  it has a path
-            shipper = Shipper(store.files.shipping, args.folder / info.store_id, places.ledger, header_of(info))
+            shipper = Shipper(
+                store.files.shipping,
+                history_folder(args.folder.absolute(), info.store_id, info.history_id),
+                places.ledger,
+                header_of(info),
+                now_utc,
+            )
             await shipper.begin_chain()
             point = await shipper.prove(options.memory_limit_bytes)
         finally:
@@ -248,6 +260,7 @@ def _restore(args: argparse.Namespace) -> int:
             memory_limit_bytes=limit,
             random_bytes=secrets.token_bytes,
             closes_sandboxes=not args.reopen_sandboxes,
+            above=max(point.commit_seq for every in _every_chain(store) for point in every.points),
         )
     _say(
         args,
@@ -259,6 +272,14 @@ def _restore(args: argparse.Namespace) -> int:
         if not args.reopen_sandboxes:
             print("the doors of sandboxes stay closed until: memoryd serve --reopen-sandboxes", file=sys.stderr)
     return 0
+
+
+def _every_chain(store: Path) -> list[Chain]:
+    """Return the chains of all histories of a store: their numbers were all given."""
+    from memoryd.backup.folder import chains_of
+
+    name = store.name[:UUID_LENGTH]
+    return [chain for folder in store.parent.glob(f"{name}*") if folder.is_dir() for chain in chains_of(folder, [])]
 
 
 def _say(args: argparse.Namespace, told: dict[str, Any], line: str) -> None:

@@ -8,10 +8,11 @@ from datetime import timedelta
 from importlib.metadata import version
 from pathlib import Path
 
-from memoryd.backup.folder import chains_of, prune
+from memoryd.backup.folder import Pruned, chains_of, history_folder, prune
 from memoryd.backup.shipper import Shipper
 from memoryd.daemon.config import Config
 from memoryd.daemon.jobs import Progress
+from memoryd.daemon.wiring import now_utc
 from memoryd.store.base import Shipping, StoreInfo
 
 __all__ = ["Backups", "header_of"]
@@ -34,50 +35,45 @@ class Backups:
     def __init__(self, config: Config, shipping: Shipping, info: StoreInfo, ledger: Path) -> None:
         """Do nothing yet."""
         self._config, self._shipping = config, shipping
-        self._folder = Path(config.backup.directory) / info.store_id
-        self._shipper = Shipper(shipping, self._folder, ledger, header_of(info))
-        self._held: tuple[str, ...] | None = None
+        self._root, self._store_id = Path(config.backup.directory), info.store_id
+        self._folder = history_folder(self._root, info.store_id, info.history_id)
+        self._shipper = Shipper(shipping, self._folder, ledger, header_of(info), now_utc)
+        self._held: tuple[str, ...] = (f"backups in {self._root}, which were not looked at yet",)
+        self._faults: list[str] = []
+        self._proof_fault = ""
+        self._is_known = False
 
-    async def step(self) -> None:
+    async def step(self, *, may_copy: bool = True) -> None:
         """Ship what was written since the last step; StoreRefused, OSError."""
-        await self._shipper.step()
-        if self._held is None:
+        await self._shipper.step(may_copy=may_copy)
+        if not self._is_known:
             await self._look()
 
     def held(self) -> tuple[str, ...]:
         """Return the chains that there are, in words, each with the day on which it goes."""
-        return self._held or ()
-
-    async def _look(self) -> None:
-        chains = await asyncio.to_thread(chains_of, self._folder)
-        keep = timedelta(days=self._config.backup.keep_days)
-        days = [f"{chain.points[-1].time + keep:%Y-%m-%d}" if chain.points else "" for chain in chains[:-1]]
-        until = [f"until {day}" if day else "until the next is proved" for day in days]
-        until += [f"for {keep.days} days after the next chain is begun"] * len(chains[-1:])
-        self._held = tuple(f"{chain.folder} ({when})" for chain, when in zip(chains, until, strict=True))
+        return self._held
 
     async def run(self, progress: Progress) -> Mapping[str, int]:
-        """Begin a new chain, prove it, and remove those that are too old."""
-        keep = timedelta(days=self._config.backup.keep_days)
+        """Begin a new chain, prove it, and remove those that are too old, of earlier histories of the store too."""
         if progress.dry_run:
-            chains = await asyncio.to_thread(chains_of, self._folder)
-            gone = await asyncio.to_thread(prune, chains, now=progress.now, keep=keep, dry_run=True)
-            return {"chains": len(chains), "removed": len(gone)}
+            return {
+                "chains": len(self._held),
+                "removed": len(await asyncio.to_thread(self._prune, progress, dry_run=True)),
+            }
         progress.total_count = 3
         await self._shipper.begin_chain()
         progress.done_count = 1
-        point = await self._shipper.prove(self._config.store.memory_limit_bytes)
-        progress.done_count = 2
-        chains = await asyncio.to_thread(chains_of, self._folder)
-        gone = await asyncio.to_thread(prune, chains, now=progress.now, keep=keep)
-        await self._look()
+        try:
+            point = await self._shipper.prove(self._config.store.memory_limit_bytes)
+            self._proof_fault = ""
+        except Exception as error:
+            self._proof_fault = str(error) or type(error).__name__
+            raise
+        finally:
+            gone = await asyncio.to_thread(self._prune, progress, dry_run=False)
+            await self._look()
         progress.done_count = 3
-        return {
-            "transaction": point.commit_seq,
-            "stored_bytes": chains[-1].stored_bytes,
-            "chains": len(chains) - len(gone),
-            "removed": len(gone),
-        }
+        return {"transaction": point.commit_seq, "chains": len(self._held), "removed": len(gone)}
 
     async def finish(self) -> None:
         """Ship what is left once the store is closed. OSError."""
@@ -85,11 +81,39 @@ class Backups:
 
     def warnings(self) -> list[str]:
         """Return what an operator should look at."""
-        warnings = []
+        warnings = [f"a backup cannot be read: {fault}" for fault in self._faults]
         if self._shipper.fault:
             warnings.append(f"backups in {self._folder} are not written now: {self._shipper.fault}")
+        if self._shipper.ledger_fault:
+            warnings.append(self._shipper.ledger_fault)
+        if self._proof_fault:
+            warnings.append(f"the last backup could not be proved: {self._proof_fault}")
         if self._shipping.lost:
             warnings.append(
                 f"backup.spool_bytes was too little {self._shipping.lost} times: some states between are not reached"
             )
         return warnings
+
+    def _prune(self, progress: Progress, *, dry_run: bool) -> list[Pruned]:
+        keep = timedelta(days=self._config.backup.keep_days)
+        gone = []
+        for folder in sorted(self._root.glob(f"{self._store_id}*")):
+            gone += prune(chains_of(folder, []), now=progress.now, keep=keep, dry_run=dry_run)
+        return gone
+
+    async def _look(self) -> None:
+        """See which chains there are."""
+        faults: list[str] = []
+        self._held = await asyncio.to_thread(self._chains, faults)
+        self._faults, self._is_known = faults, True
+
+    def _chains(self, faults: list[str]) -> tuple[str, ...]:
+        keep = timedelta(days=self._config.backup.keep_days)
+        told = []
+        for folder in sorted(self._root.glob(f"{self._store_id}*")):
+            chains = chains_of(folder, faults)
+            for chain in chains[:-1]:
+                day = f"until {chain.points[-1].time + keep:%Y-%m-%d}" if chain.points else "until it is pruned"
+                told.append(f"{chain.folder} ({day})")
+            told += [f"{chain.folder} (for {keep.days} days after the next one)" for chain in chains[-1:]]
+        return (*told, *faults)

@@ -115,7 +115,12 @@ def read_config(path: Path | None, env: Mapping[str, str]) -> tuple[Config, list
             values |= _of_section(section, content, keys, path, faults)
     values |= _of_environment(env, keys, faults)
     config = with_values(config, values)
-    for check, section in ((check_schedule, "schedule"), (_check_doors, "tcp"), (_check_store, "store")):
+    for check, section in (
+        (check_schedule, "schedule"),
+        (_check_doors, "tcp"),
+        (_check_store, "store"),
+        (_check_backup, "backup"),
+    ):
         try:
             check(config)
         except ConfigError as error:
@@ -168,6 +173,11 @@ def _check_store(config: Config) -> None:
         raise ConfigError("store.path is empty; name the database file")
     if not config.store.ledger.strip() or "\0" in config.store.ledger:
         raise ConfigError("store.ledger is empty; name the folder of the ledger of purges")
+
+
+def _check_backup(config: Config) -> None:
+    if config.backup.directory and not config.backup.directory.startswith("/"):
+        raise ConfigError(f"backup.directory is {config.backup.directory!r}; name an absolute path")
 
 
 def _check_doors(config: Config) -> None:

@@ -26,6 +26,8 @@ def expressions_of(config: Config) -> dict[str, str]:
     faults = []
     for name in JOBS:
         expression = getattr(config.schedule, name)
+        if name == "backup" and not config.backup.directory:
+            continue
         try:
             if len(expression.split()) == CRON_FIELDS:  # others are named where the configuration is read
                 CronSim(expression, datetime.now(UTC))

@@ -1,7 +1,7 @@
 """
 The composition root: opens the store, loads the model, wires the ports, serves the admin socket, and stops in order.
 
-Only here are the clock and randomness read; below, both are handed in (but for the times of the log and of backups).
+Only here are the clock and randomness read; below, both are handed in.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ from memoryd.embedding.base import Embedder
 from memoryd.errors import EXIT_REFUSED, StoreDamaged, Unavailable
 from memoryd.identity.socket_lease import SocketLease
 from memoryd.paths import Places
-from memoryd.store.base import Store, StoreInfo
+from memoryd.store.base import Spool, Store, StoreInfo
 from memoryd.store.opening import StoreOptions, StoreRefused, open_store
-from memoryd.threads import started
+from memoryd.turns import started
 
 __all__ = ["EXIT_FATAL", "EXIT_OK", "serve"]
 
@@ -155,7 +155,7 @@ class _Daemon:
                     kept.memory_limit_bytes,
                     kept.min_free_bytes,
                     self._places.ledger,
-                    config.backup.spool_bytes if config.backup.directory else 0,
+                    Spool(config.backup.spool_bytes, now_utc) if config.backup.directory else None,
                 ),
                 random_bytes=secrets.token_bytes,
                 on_fatal=self._on_fatal,
@@ -249,7 +249,7 @@ class _Daemon:
         if backups is None:
             return
         try:
-            await (backups.finish() if finish else backups.step())
+            await (backups.finish() if finish else backups.step(may_copy=False))
         except Exception as error:  # noqa: BLE001  the stop goes on; the next start ships what is missing
             log.error("backup_not_shipped", error=type(error).__name__)  # noqa: TRY400  a trace may hold content
 

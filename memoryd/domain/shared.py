@@ -22,7 +22,7 @@ from memoryd.model.commits import Recalled
 from memoryd.model.conversation import Session, Thread
 from memoryd.model.memory import Memory
 from memoryd.model.scope import Owner
-from memoryd.threads import started
+from memoryd.turns import started
 
 __all__ = ["EmbeddingLag", "LastThreads", "Locks", "Recalls", "SeenRequests", "SharedState", "thread_lock"]
 

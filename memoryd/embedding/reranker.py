@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from memoryd.embedding.base import ModelRefused
 from memoryd.embedding.directory import files_of
 from memoryd.embedding.onnx import WINDOW, inputs_of, open_session, run_padded
-from memoryd.threads import started
+from memoryd.turns import started
 
 __all__ = ["CrossEncoder"]
 

@@ -22,8 +22,7 @@ from memoryd.model.batch import VectorBatch, VectorsWanted
 from memoryd.model.change import ChangeSet
 from memoryd.model.commits import Applied, Head, Snapshot
 from memoryd.model.scope import Owner
-from memoryd.threads import started
-from memoryd.turns import Turn
+from memoryd.turns import Turn, started
 
 __all__ = ["Feed", "ScopeIndexes"]
 

@@ -40,7 +40,7 @@ from memoryd.model.caller import Caller
 from memoryd.model.grant import Door, Permission
 from memoryd.service.methods import IDENTITY, Access, Method
 from memoryd.service.status import STATUS_KEY, status_of
-from memoryd.threads import are_exhausted
+from memoryd.turns import are_exhausted
 
 __all__ = ["EMBEDDING_KEY", "Call", "Gate"]
 

@@ -33,6 +33,7 @@ __all__ = [
     "OwnerStore",
     "PeopleStore",
     "Shipping",
+    "Spool",
     "Store",
     "StoreCheck",
     "StoreInfo",
@@ -93,6 +94,13 @@ class Downgrade:
     copy: str
     kept: str
     """Where the newer files are kept."""
+
+
+class Spool(NamedTuple):
+    """How much of the log is kept for who ships it to a backup, and the clock that its transactions are timed by."""
+
+    most_bytes: int
+    clock: Callable[[], datetime]
 
 
 class LoggedCommit(NamedTuple):

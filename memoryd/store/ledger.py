@@ -10,6 +10,8 @@ comes after. `key`: what the digests are made with; without it the lines name no
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import hmac
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -30,11 +32,20 @@ KEY_BYTES = 32
 class PurgeLedger:
     """An open ledger, of one store; it is written by the store's writer alone."""
 
-    def __init__(self, folder: Path, store_id: str, noted: int, *, random_bytes: Callable[[int], bytes]) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        store_id: str,
+        noted: int,
+        *,
+        random_bytes: Callable[[int], bytes],
+        must_exist: bool = False,
+    ) -> None:
         """
         Open the ledger of a store that has noted so many purges, or begin it.
 
-        Raises StoreRefused where the files are damaged, of another store, or without their key.
+        Raises StoreRefused where the files are damaged, of another store, without their key, or missing of a store that
+        must have one.
         """
         self._path, self._noted = folder / LINES, noted
         self._lines: list[bytes] = []
@@ -42,8 +53,15 @@ class PurgeLedger:
         """Why nothing more can be purged; empty: it can."""
         self.gap = ""
         """What it does not know; empty: nothing."""
+        if must_exist and not self._path.exists():
+            raise StoreRefused(
+                f"the store was restored from a backup, and {folder} holds no ledger of purges: copy the folder ledger"
+                " of the backup there, or what was purged would come back"
+            )
         try:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if not folder.exists():
+                folder.mkdir(mode=0o700, parents=True)
+                sync_folder(folder.parent)
             is_new = not self._path.exists() or not self._path.stat().st_size
             self._key = _key_of(folder / KEY, random_bytes, is_new=is_new)
             self._file = LineFile(self._path)
@@ -61,7 +79,9 @@ class PurgeLedger:
         self._lines, self._file.lines = self._file.lines, []
         if not self._lines:
             self._last = self._noted
-            self._append({"format": FORMAT, "store_id": store_id, "first": self._noted + 1})
+            self._append(
+                {"format": FORMAT, "store_id": store_id, "first": self._noted + 1, "key": self._key_check(store_id)}
+            )
             sync_folder(self._path.parent)
             if self._noted:
                 self.gap = f"{self._path} is new: it does not know the first {self._noted} purges"
@@ -72,12 +92,19 @@ class PurgeLedger:
                 f"{self._path} is not the ledger of purges of this database ({store_id}); put the right one back, or"
                 " move it away to begin a new one"
             )
+        if header["key"] != self._key_check(store_id):
+            raise StoreRefused(f"{self._path.with_name(KEY)} is not the key of {self._path}; put the right one back")
+        if header["first"] > self._noted + 1:
+            self.gap = f"{self._path} begins at purge {header['first']}; the database knows {self._noted} before it"
         last = next((line["purge"] for line in self._from_the_end() if "purge" in line), header["first"] - 1)
         if last < self._noted:
             self.gap = f"{self._path} ends at purge {last}; the database knows {self._noted}: put the newer one back"
         self._last = max(last, self._noted)
         if not self.is_behind:
             self._lines = []
+
+    def _key_check(self, store_id: str) -> str:
+        return hmac.new(self._key, store_id.encode(), hashlib.sha256).hexdigest()[:16]
 
     def missed(self) -> Erasures:
         """Return what was erased after what the store has noted."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from uuid import UUID
 
 from memoryd.model.call_context import Journal
-from memoryd.store.base import Downgrade, Store, StoreCheck
+from memoryd.store.base import Downgrade, Spool, Store, StoreCheck
 from memoryd.store.ledger import PurgeLedger
 from memoryd.store.ram import RamStore
 from memoryd.store.refusal import StoreInUse, StoreRefused
@@ -41,8 +41,8 @@ class StoreOptions:
     """Below so much free space on the disk, inserts are refused."""
     ledger: Path | None = None
     """The folder of the ledger of purges; None: it has none."""
-    spool_bytes: int = 0
-    """So much of the log is kept for who ships it to a backup; 0: no one does."""
+    spool: Spool | None = None
+    """What of the log is kept for who ships it to a backup; None: no one does."""
 
 
 def _no_one(_: str) -> None:
@@ -74,14 +74,20 @@ def open_store(
     try:
         if options.ledger is not None:
             noted = duckdb.noted_purge(opened.connection)
-            ledger = PurgeLedger(options.ledger, opened.store_id, noted, random_bytes=random_bytes)
+            ledger = PurgeLedger(
+                options.ledger,
+                opened.store_id,
+                noted,
+                random_bytes=random_bytes,
+                must_exist=duckdb.is_restored(opened.connection),
+            )
         return duckdb.DuckDBStore(
             opened,
             min_free_bytes=options.min_free_bytes,
             on_fatal=on_fatal,
             journal=open_journal(),
             ledger=ledger,
-            spool_bytes=options.spool_bytes,
+            spool=options.spool,
         )
     except BaseException:
         if ledger is not None:
@@ -143,6 +149,7 @@ def take_copy(
     memory_limit_bytes: int,
     random_bytes: Callable[[int], bytes],
     closes_sandboxes: bool,
+    above: int = 0,
 ) -> int:
     """
     Make a store that can be served of the files of a backup, once all of it was read; StoreRefused.
@@ -158,6 +165,7 @@ def take_copy(
         memory_limit_bytes=memory_limit_bytes,
         random_bytes=random_bytes,
         closes_sandboxes=closes_sandboxes,
+        above=above,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import duckdb
 
+from memoryd.store.base import Spool
 from memoryd.store.duckdb.files import WAL_SHARE, beside
 from memoryd.store.duckdb.opening import Opened
 from memoryd.store.duckdb.shipping import LogTails
@@ -12,16 +13,24 @@ from memoryd.store.duckdb.space import FreeSpace
 __all__ = ["IDLE_WAL_BYTES", "Checkpoints"]
 
 IDLE_WAL_BYTES = 4 * 1024 * 1024  # a log below this replays in milliseconds
+AUTOMATIC_SHARE = 2  # of DuckDB's memory: past it DuckDB makes a checkpoint by itself, if nothing else did
 LOG_SHARE = 2 * WAL_SHARE  # a log that is shipped is folded in before DuckDB would do it by itself
 
 
 class Checkpoints:
     """The checkpoints of one database."""
 
-    def __init__(self, opened: Opened, space: FreeSpace, spool_bytes: int) -> None:
-        """Keep so many bytes of the log for who ships it; 0: no one does."""
+    def __init__(self, opened: Opened, space: FreeSpace, spool: Spool | None) -> None:
+        """Keep the log for who ships it, if there is a spool."""
         self._opened, self._space = opened, space
-        self.tails = LogTails(opened.path, spool_bytes) if spool_bytes else None
+        self.tails = None if spool is None else LogTails(opened.path, spool)
+        self.attach()
+
+    def attach(self) -> None:
+        """Take over the connection that the database has now: DuckDB makes no checkpoint before these do."""
+        if self.tails is not None:
+            most = self._opened.memory_limit_bytes // AUTOMATIC_SHARE
+            self._opened.connection.execute(f"SET wal_autocheckpoint = '{most}B'")
 
     def are_due(self, commit_seq: int) -> bool:
         """Note that a transaction was committed; return whether the log that is shipped is long enough."""
@@ -61,6 +70,8 @@ class Checkpoints:
 
     def release(self) -> bool:
         """Let the file change; return whether it was held until now."""
+        if self.tails is not None:
+            self.tails.notice()
         was_copied = self.tails is not None and self.tails.is_copied
         if self.tails is not None:
             self.tails.is_copied, self.tails.is_new = False, self.tails.is_new and not was_copied

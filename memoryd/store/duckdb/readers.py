@@ -17,7 +17,7 @@ from memoryd.model.call_context import current_call
 from memoryd.store.duckdb.gate import ReadGate
 from memoryd.store.duckdb.opening import Opened
 from memoryd.store.duckdb.writer import Writer
-from memoryd.threads import started
+from memoryd.turns import started
 
 __all__ = ["Readers"]
 

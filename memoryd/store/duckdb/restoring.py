@@ -15,7 +15,7 @@ from memoryd.store.duckdb.proof import Header, prove
 from memoryd.store.duckdb.watermark import CommitWatermark
 from memoryd.store.refusal import StoreRefused
 
-__all__ = ["SANDBOXES_CLOSED", "begin_history", "prove_copy"]
+__all__ = ["SANDBOXES_CLOSED", "begin_history", "is_restored", "prove_copy"]
 
 JUMP = 1_000_000
 """So far the numbers of transactions jump, that none is given twice: what others remember of the old ones is theirs."""
@@ -44,14 +44,15 @@ def begin_history(
     memory_limit_bytes: int,
     random_bytes: Callable[[int], bytes],
     closes_sandboxes: bool,
+    above: int = 0,
 ) -> int:
     """
     Fold the log in, and let a proved copy be served: with an id of its history, and numbers that no one has seen.
 
-    Returns the number that its last transaction has now. Raises StoreRefused.
+    Returns the number that its last transaction has now, past `above`, which others have seen. Raises StoreRefused.
     """
     con = connect(path, memory_limit_bytes)
-    commit_seq = (header.commit_seq // JUMP + 1) * JUMP
+    commit_seq = (max(header.commit_seq, above) // JUMP + 1) * JUMP
     noted = {"history_id": str(UUID(bytes=random_bytes(16), version=4))}
     if closes_sandboxes:
         noted[SANDBOXES_CLOSED] = "1"
@@ -73,3 +74,8 @@ def begin_history(
         if file.exists():
             file.chmod(0o600)
     return commit_seq
+
+
+def is_restored(con: duckdb.DuckDBPyConnection) -> bool:
+    """Whether a database was restored from a backup."""
+    return bool(con.execute("SELECT 1 FROM meta WHERE name = 'history_id'").fetchall())

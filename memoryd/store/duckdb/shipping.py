@@ -9,10 +9,10 @@ rest of the log first; the time between two of them is a generation.
 from __future__ import annotations
 
 import os
-import time
 from pathlib import Path
 
-from memoryd.store.base import LoggedCommit, LogTail
+from memoryd.model.times import to_us
+from memoryd.store.base import LoggedCommit, LogTail, Spool
 from memoryd.store.duckdb.files import beside
 
 __all__ = ["LogTails"]
@@ -21,9 +21,9 @@ __all__ = ["LogTails"]
 class LogTails:
     """What of the log is still to be shipped; it belongs to the writer's thread."""
 
-    def __init__(self, path: Path, most_bytes: int) -> None:
-        """Begin with the log as it is; more than `most_bytes` are not kept for who ships too slowly."""
-        self._log, self._most_bytes = beside(path, ".wal"), most_bytes
+    def __init__(self, path: Path, spool: Spool) -> None:
+        """Begin with the log as it is; for who ships too slowly no more is kept than the spool takes."""
+        self._log, self._spool = beside(path, ".wal"), spool
         self.generation = 1
         self.is_copied = False
         """Whether the file is being copied."""
@@ -47,22 +47,22 @@ class LogTails:
 
     def committed(self, commit_seq: int) -> int:
         """Note where a transaction ends; return the size of the log."""
-        self._size = size = self._notice()
-        self._commits.append(LoggedCommit(commit_seq, time.time_ns() // 1000, size))
+        self._size = size = self.notice()
+        self._commits.append(LoggedCommit(commit_seq, to_us(self._spool.clock()), size))
         return size
 
     def cut(self) -> None:
         """Keep what was added to the log since the last time, before it goes."""
         tail = self._added()
         if tail is not None:
-            if sum(len(waiting.data) for waiting in self._waiting) + len(tail.data) > self._most_bytes:
+            if sum(len(waiting.data) for waiting in self._waiting) + len(tail.data) > self._spool.most_bytes:
                 self._lose()
             else:
                 self._waiting.append(tail)
 
     def take(self, generation: int) -> list[LogTail]:
         """Hand out all that waits, the oldest first; of a generation that is not the named one all of its log."""
-        self._notice()
+        self.notice()
         if generation != self.generation:
             self._taken = 0
             self._waiting = [tail for tail in self._waiting if tail.generation != self.generation]
@@ -78,11 +78,11 @@ class LogTails:
     def checkpointed(self) -> None:
         """Begin a generation: the file has changed, and the log is empty."""
         self.generation += 1
-        self.is_new = True
+        self.is_new, self.is_copied = True, False
         self._taken = self._size = 0
         self._commits = []
 
-    def _notice(self) -> int:
+    def notice(self) -> int:
         """Return the size of the log; one that is shorter than it was has been folded in, and no one has asked."""
         size = self.size
         if size < max(self._size, self._taken):
@@ -92,7 +92,7 @@ class LogTails:
 
     def _added(self) -> LogTail | None:
         """Return what was added to the log since the last time; None: nothing."""
-        start, size = self._taken, self._notice()
+        start, size = self._taken, self.notice()
         start = min(start, self._taken)
         if size <= start:
             return None

@@ -14,7 +14,7 @@ from memoryd.errors import StoreDamaged, Unavailable
 from memoryd.model.call_context import Journal
 from memoryd.model.erasure import Erasures
 from memoryd.model.reports import Compaction
-from memoryd.store.base import FileBacked, LogTail, Shipping, StoreInfo
+from memoryd.store.base import FileBacked, LogTail, Shipping, Spool, StoreInfo
 from memoryd.store.duckdb import Opened, unreadable
 from memoryd.store.duckdb.commits import DuckDBCommits
 from memoryd.store.duckdb.compact import remains_of
@@ -148,13 +148,13 @@ class DuckDBStore:
         on_fatal: Callable[[str], None] = lambda _: None,
         journal: Journal | None = None,
         ledger: PurgeLedger | None = None,
-        spool_bytes: int = 0,
+        spool: Spool | None = None,
     ) -> None:
         """
         Take over a database and its ledger of purges.
 
         on_fatal is called, in the writer's thread, when DuckDB declares it dead; the journal is told of each change
-        set before it is committed. So many bytes of the log are kept for who ships it; 0: none are.
+        set before it is committed. With a spool the log is kept for who ships it.
         """
         self._opened, self._ledger = opened, ledger
         try:
@@ -164,7 +164,7 @@ class DuckDBStore:
                 on_fatal=on_fatal,
                 journal=journal,
                 ledger=ledger,
-                spool_bytes=spool_bytes,
+                spool=spool,
             )
         except duckdb.Error as error:
             raise unreadable(opened.path, error) from None

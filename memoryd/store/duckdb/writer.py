@@ -12,6 +12,7 @@ import asyncio
 import contextlib
 import queue
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date
@@ -23,6 +24,7 @@ from memoryd.model.call_context import CallContext, Journal, current_call
 from memoryd.model.change import ChangeSet
 from memoryd.model.commits import Applied, Head, Recalled
 from memoryd.model.scope import Owner
+from memoryd.store.base import Spool
 from memoryd.store.duckdb import rows
 from memoryd.store.duckdb.changes import add_recalls, write
 from memoryd.store.duckdb.checkpoints import IDLE_WAL_BYTES, Checkpoints
@@ -68,12 +70,12 @@ class Writer:
         on_fatal: Callable[[str], None],
         journal: Journal | None = None,
         ledger: PurgeLedger | None = None,
-        spool_bytes: int = 0,
+        spool: Spool | None = None,
     ) -> None:
         """
         Start the thread. Below min_free_bytes of free space, inserts are refused.
 
-        With spool_bytes the log is kept for who ships it, up to so many bytes, when it is folded in.
+        With a spool the log is kept for who ships it, when it is folded in.
         """
         self._opened = opened
         self._con = opened.connection
@@ -96,7 +98,7 @@ class Writer:
         self.message_vectors = VectorColumns(opened.connection, "message_vectors")
         self._on_fatal = on_fatal
         self._journal, self._ledger = journal, ledger
-        self.checkpoints = Checkpoints(opened, self._space, spool_bytes)
+        self.checkpoints = Checkpoints(opened, self._space, spool)
         self._fatal = ""
         self._closed = False
         self._ending = False  # the thread has seen that it is to end
@@ -158,6 +160,7 @@ class Writer:
     def rebind(self) -> None:
         """Go on with the connection that the database has now; called in this thread."""
         self._con = self._opened.connection
+        self.checkpoints.attach()
 
     def close(self) -> None:
         """Finish what is queued, fold the log in, end the thread."""
@@ -196,15 +199,14 @@ class Writer:
             job.loop.call_soon_threadsafe(_finish, job, error)
 
     def _take_jobs(self) -> None:
-        dirty = False
+        idle_at: float | None = None  # when no one has written for so long that the log is folded in
         while True:
+            if idle_at is not None and time.monotonic() >= idle_at:
+                self._look_after_files()
+                idle_at = None
             try:
-                job = self._jobs.get(timeout=IDLE_S if dirty else None)
+                job = self._jobs.get(timeout=None if idle_at is None else max(0.0, idle_at - time.monotonic()))
             except queue.Empty:
-                self._fold(least_bytes=IDLE_WAL_BYTES)
-                with contextlib.suppress(OSError):  # a file system that does not answer; a write will tell
-                    self._space.keep_reserve()
-                dirty = False
                 continue
             jobs: list[_Job] = []
             while job is not None:
@@ -218,12 +220,18 @@ class Writer:
             except BaseException:
                 self._refuse(jobs, OutcomeUnknown("the store has failed; whether this was written is not known"))
                 raise
-            dirty = True
+            if any(done.changes for done in jobs):
+                idle_at = time.monotonic() + IDLE_S
             if job is None:
                 self.checkpoints.end()
                 self._fold()
                 self.checkpoints.keep_log()
                 return
+
+    def _look_after_files(self) -> None:
+        self._fold(least_bytes=IDLE_WAL_BYTES)
+        with contextlib.suppress(OSError):  # a file system that does not answer; a write will tell
+            self._space.keep_reserve()
 
     def _do(self, jobs: Sequence[_Job]) -> None:
         commits = [job for job in jobs if job.run is None]

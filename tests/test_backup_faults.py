@@ -1,0 +1,205 @@
+"""What goes wrong while a backup is written leaves no state that is not what it says, and no ledger that is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from memoryd.backup import shipper as shippers
+from memoryd.backup.chain import ChainWriter
+from memoryd.backup.folder import LEDGER, chains_of, mirror_ledger, point_of, prove, restore
+from memoryd.backup.shipper import Shipper
+from memoryd.errors import Unavailable
+from memoryd.store.ledger import KEY, LINES
+from memoryd.store.opening import StoreRefused
+from tests.builders import MEMORY_LIMIT, open_duckdb
+from tests.test_backup import SPOOL, digests, digests_of, restored, shipped
+
+
+def the_store(folder: Path) -> Path:
+    return next((folder / "backup").iterdir())
+
+
+async def test_a_file_that_changes_while_it_is_copied_is_not_a_state(folder, monkeypatch):
+    async with shipped(folder) as (client, shipper):
+        for n in range(30):
+            await client.add(f"note {n} of tea " + "x" * 2000)
+        store, loop = client.ports.store, asyncio.get_running_loop()
+        copy = ChainWriter.copy
+
+        def changed_meanwhile(self, source, size):
+            image = copy(self, source, size)
+            work = store._writer.run(lambda con: con.execute("CHECKPOINT"))  # as DuckDB makes one by itself
+            asyncio.run_coroutine_threadsafe(work, loop).result(30)
+            return image
+
+        with monkeypatch.context() as planted:
+            planted.setattr(ChainWriter, "copy", changed_meanwhile)
+            with pytest.raises(Unavailable, match="copied again"):
+                await shipper.step()
+        assert all(not chain.points for chain in chains_of(the_store(folder)))
+        await shipper.step()
+        expected = await digests(store)
+    target, _ = restored(chains_of(the_store(folder)), folder)
+    assert expected == digests_of(target / "memory.duckdb")
+
+
+@pytest.mark.parametrize("at", ["mirror_ledger", "add_log", "copy", "add_image"])
+async def test_a_step_that_is_cancelled_anywhere_loses_nothing(folder, monkeypatch, at):
+    async with shipped(folder) as (client, shipper):
+        await client.add("first")
+        await shipper.step()
+        reached, go_on = asyncio.Event(), asyncio.Event()
+        loop = asyncio.get_running_loop()
+        where, name = (shippers, at) if at == "mirror_ledger" else (ChainWriter, at)
+        real = getattr(where, name)
+
+        def slow(*args):
+            loop.call_soon_threadsafe(reached.set)
+            asyncio.run_coroutine_threadsafe(go_on.wait(), loop).result(30)
+            return real(*args)
+
+        with monkeypatch.context() as planted:
+            planted.setattr(where, name, slow)
+            for n in range(3):
+                await client.add(f"note {n}")
+                if at in {"copy", "add_image"}:
+                    await client.ports.store._writer.run(lambda _: client.ports.store._writer._fold())
+                reached.clear()
+                go_on.clear()
+                step = asyncio.create_task(shipper.step())
+                await asyncio.wait_for(reached.wait(), 30)
+                step.cancel()
+                await asyncio.sleep(0.05)
+                go_on.set()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await step
+        await shipper.step()
+        assert not client.ports.store._writer.checkpoints.tails.is_copied
+        expected = await digests(client.ports.store)
+    chains = chains_of(the_store(folder))
+    sum(count for chain in chains for count in chain.check())
+    target, _ = restored(chains, folder)
+    assert expected == digests_of(target / "memory.duckdb")
+
+
+async def test_the_last_state_is_that_of_the_store_that_an_operator_has_put_back(folder):
+    async with shipped(folder) as (client, shipper):
+        await client.add("first")
+        await shipper.step()
+    older = folder / "older"
+    shutil.copytree(folder / "data", older, ignore=shutil.ignore_patterns("ledger", "*.lock"))
+    async with shipped(folder) as (client, shipper):
+        for n in range(5):
+            await client.add(f"given up {n}")
+        await shipper.step()
+    shutil.copytree(older, folder / "data", dirs_exist_ok=True)
+    (folder / "data" / "memory.duckdb.wal").unlink(missing_ok=True)
+    async with shipped(folder) as (client, shipper):
+        await client.add("it goes on from here")
+        await shipper.step()
+        expected = await digests(client.ports.store)
+    chains = chains_of(the_store(folder))
+    assert 2 == len(chains)
+    target, _ = restored(chains, folder)
+    assert expected == digests_of(target / "memory.duckdb")
+
+
+async def test_numbers_are_never_given_twice(folder):
+    async with shipped(folder) as (client, shipper):
+        await client.add("first")
+        await shipper.step()
+    chain, point = point_of(chains_of(the_store(folder)))
+    more = {"memory_limit_bytes": MEMORY_LIMIT, "random_bytes": os.urandom, "closes_sandboxes": True}
+    ledger = the_store(folder) / LEDGER
+    assert 1_000_000 == restore(chain, point, folder / "a", ledger, **more)
+    assert 3_000_000 == restore(chain, point, folder / "b", ledger, above=2_000_017, **more)
+
+
+async def test_a_ledger_never_takes_the_place_of_one_that_knows_more(folder):
+    async with shipped(folder) as (client, shipper):
+        gone = (await client.add("my locker code is blue")).memory
+        await client.delete(gone.id, purge=True)
+        await shipper.step()
+    mirrored = (the_store(folder) / LEDGER / LINES).read_bytes()
+    shutil.rmtree(folder / "data" / "ledger")
+    async with shipped(folder) as (client, shipper):
+        await client.add("more")
+        await shipper.step()
+        assert "does not go on with" in shipper.ledger_fault
+    assert mirrored == (the_store(folder) / LEDGER / LINES).read_bytes()
+    with pytest.raises(StoreRefused, match="does not go on with"):
+        mirror_ledger(folder / "data" / "ledger", the_store(folder))
+    shutil.copytree(the_store(folder) / LEDGER, folder / "data" / "ledger", dirs_exist_ok=True)
+    key = folder / "data" / "ledger" / KEY
+    key.write_text(f"{os.urandom(32).hex()}\n")
+    with pytest.raises(StoreRefused, match="is not the key of"):
+        open_duckdb(folder / "data", ledger=folder / "data" / "ledger")
+
+
+async def test_a_restored_store_does_not_start_without_a_ledger(folder):
+    async with shipped(folder) as (client, shipper):
+        await client.add("first")
+        await shipper.step()
+    target, _ = restored(chains_of(the_store(folder)), folder)
+    with pytest.raises(StoreRefused, match="holds no ledger of purges"):
+        open_duckdb(target, ledger=folder / "elsewhere")
+    await open_duckdb(target, ledger=target / "ledger").close()
+    shutil.rmtree(the_store(folder) / LEDGER)
+    with pytest.raises(StoreRefused, match="is missing: without the ledger"):
+        restored(chains_of(the_store(folder)), folder)
+
+
+async def test_a_chain_that_cannot_be_read_does_not_keep_the_others_from_being_used(folder):
+    async with shipped(folder) as (client, shipper):
+        for n in range(3):
+            await client.add(f"note {n}")
+            await shipper.begin_chain()
+        expected = await digests(client.ports.store)
+    store, faults = the_store(folder), []
+    manifest = chains_of(store)[0].folder / "manifest.jsonl"
+    data = manifest.read_bytes()
+    manifest.write_bytes(data[:50] + b"!" + data[51:])
+    chains = chains_of(store, faults)
+    assert (2, 1) == (len(chains), len(faults))
+    target, _ = restored(chains, folder)
+    assert expected == digests_of(target / "memory.duckdb")
+    chain, point = point_of(chains)
+    prove(chain, point, memory_limit_bytes=MEMORY_LIMIT)
+    assert not (store / ".proof").exists()
+
+
+async def test_two_daemons_do_not_ship_to_one_folder(folder):
+    async with shipped(folder) as (client, shipper):
+        await client.add("first")
+        await shipper.step()
+        files = client.ports.store.files
+        other = Shipper(files.shipping, the_store(folder), folder / "data" / "ledger", {}, SPOOL.clock)
+        with pytest.raises(StoreRefused, match="another memoryd ships"):
+            await other.step()
+
+
+async def test_a_copy_that_fails_leaves_nothing_behind(folder, monkeypatch):
+    async with shipped(folder) as (client, shipper):
+        await client.add("first")
+        await shipper.step()
+        before = sorted(path.name for path in the_store(folder).rglob("*"))
+        await client.add("second")
+        await client.ports.store._writer.run(lambda _: client.ports.store._writer._fold())
+
+        def full(*_):
+            raise OSError(28, "No space left on device")
+
+        with monkeypatch.context() as planted:
+            planted.setattr(os, "pread", full)
+            for _ in range(3):
+                with pytest.raises(OSError, match="No space"):
+                    await shipper.step()
+        assert before == sorted(path.name for path in the_store(folder).rglob("*"))
+        await shipper.step()
+        assert "" == shipper.fault
