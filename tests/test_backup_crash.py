@@ -13,7 +13,7 @@ from pathlib import Path
 
 from memory_client import MemorydError, MessageDraft
 
-from tests.support import PATIENCE_S, Daemon, short_folder
+from tests.support import PATIENCE_S, Daemon, running, short_folder
 
 KILLS = int(os.environ.get("MEMORYD_DISK_KILLS", "2"))
 WRITERS = 3
@@ -32,7 +32,7 @@ class Writer(threading.Thread):
 
     def run(self) -> None:
         n = 0
-        with self.daemon_of.client(timeout_s=PATIENCE_S) as memory:
+        with self.daemon_of.client(timeout_s=3) as memory:
             while not self.ended.is_set():
                 text = f"{self.round}:{self.number}:{n} " + "x" * (n % 900)
                 try:
@@ -94,10 +94,8 @@ def test_nothing_that_was_acknowledged_some_seconds_before_is_lost_with_the_disk
                 writer.join(PATIENCE_S)
             place = disk / f"d{round_ + 1}"
             restored(backup, place)
-            daemon = Daemon(place)
-            daemon.start()
-            words = stored(daemon)
-            assert 0 == daemon.stop()
+            with running(place) as daemon:
+                words = stored(daemon)
             assert len(words) == len(set(words))
             assert set(known) <= set(words)
             new = [(text, at) for writer in writers for text, at in writer.acknowledged]

@@ -43,21 +43,20 @@ def backup(folder):
 def test_a_data_directory_that_was_lost_is_restored_with_all_that_was_shipped(folder, backup):
     with short_folder() as data:
         (data / "m").mkdir()
-        daemon = Daemon(data / "m", config=CONFIG.format(backup))
-        daemon.start()
-        client = daemon.client()
-        first = client.add("I like tea").memory
-        at = datetime.now(UTC)
-        time.sleep(0.01)
-        purged = client.add("my locker code is blue").memory
-        client.append("t", [MessageDraft(content="hello")])
-        page = client.page(page_size=1)
-        client.delete(purged.id, purge=True)
-        shipped(backup, client.server_info().commit_seq)
-        assert not client.server_info().warnings
-        client.run_job("backup")
-        client.close()
-        daemon.kill()
+        with running(data / "m", config=CONFIG.format(backup)) as daemon:
+            client = daemon.client()
+            first = client.add("I like tea").memory
+            at = datetime.now(UTC)
+            time.sleep(0.01)
+            purged = client.add("my locker code is blue").memory
+            client.append("t", [MessageDraft(content="hello")])
+            page = client.page(page_size=1)
+            client.delete(purged.id, purge=True)
+            shipped(backup, client.server_info().commit_seq)
+            assert not client.server_info().warnings
+            client.run_job("backup")
+            client.close()
+            daemon.kill()
         shutil.rmtree(daemon.folder)
 
         told = command(daemon, "backup", "list", str(backup), "--json")
