@@ -255,8 +255,9 @@ class Writer:
                 self._opened.watermark.advance(self._seq)
             except OSError as fault:  # it is committed, so it is acknowledged; but nothing more is promised
                 self.fail(f"side file: {fault.strerror}")
+            is_due = self.checkpoints.are_due(self._seq)  # first, so that its time is before the answer
             jobs[0].loop.call_soon_threadsafe(self._acknowledge, list(jobs), first, usage[0])
-            if self.checkpoints.are_due(self._seq):
+            if is_due:
                 self._fold()
         elif len(jobs) == 1 or self._fatal:
             self._refuse(jobs, error)
