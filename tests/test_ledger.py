@@ -116,11 +116,13 @@ class World:
         self.purged(mine)
 
     async def forget_person(self, user, *_):
+        before = await held_by(user)
         try:
             done = await user.forget_person("Bob Miller", with_messages=True)
         except NotFound:
             return
-        self.purged([*done.purged_ids, *done.message_ids])
+        texts = {text for text in before - await held_by(user) if text.startswith(("summary", "working"))}
+        self.purged([*done.purged_ids, *done.message_ids, *texts])
 
 
 async def held_by(user: Local) -> set[str]:
@@ -182,6 +184,33 @@ async def test_what_comes_after_an_erasure_is_not_erased_with_it(folder):
         assert [new.memory.id] == [m.id for m in (await client.page()).memories]
 
 
+@pytest.mark.parametrize("rewritten", [False, True])
+async def test_texts_that_spoke_of_a_person_who_was_forgotten_do_not_come_back(folder, rewritten):
+    async with served(folder) as client:
+        for thread in ("named", "only summed up", "other"):
+            said = "I met Bob Miller" if thread == "named" else "I met someone"
+            await client.append(thread, MessageDraft(content=said))
+        for thread in ("named", "only summed up"):
+            await client.set_summary(thread, "They spoke of Bob Miller.")
+        await client.set_summary("other", "They spoke of tea.")
+        await client.set_working_memory("ask Bob Miller", thread_id="named")
+        await client.set_working_memory("call Bob Miller")
+    copied(folder, folder / "before")
+    async with served(folder) as client:
+        if rewritten:
+            await client.set_summary("named", "They spoke of a meeting.")
+        await client.forget_person("Bob Miller", with_messages=True)
+    copied(folder / "before", folder)
+    async with served(folder) as client:
+        threads = {thread.id: thread for thread in (await client.threads()).threads}
+        assert ["", "", "They spoke of tea."] == [
+            threads[name].summary for name in ("named", "only summed up", "other")
+        ]
+        assert "" == (await client.working_memory(thread_id="named")).text
+        assert "" == (await client.working_memory()).text
+        assert [] == await client.ports.store.files.traces("Bob Miller")
+
+
 async def test_what_was_purged_is_not_learnt_again_from_an_older_copy(folder):
     async with served(folder) as client:
         await client.append("t", MessageDraft(content="my locker code is blue"))
@@ -213,7 +242,7 @@ async def test_the_ledger_names_nothing_and_no_one(folder):
     for word in ("alice", "Bob", "Miller", "secret-thread", added.memory.id, made.messages[0].id, "default"):
         assert word not in text
     kinds = {kind for line in lines_of(folder)[1:] for kind in line["erased"]}
-    assert {"memory", "message", "thread", "owner", "entity"} == kinds
+    assert {"memory", "message", "texts", "thread", "owner", "entity"} == kinds
     for path in (folder / "ledger" / LINES, folder / "ledger" / KEY):
         assert 0o600 == path.stat().st_mode & 0o777
     assert (folder / "ledger" / KEY).read_text().strip() not in (folder / "memory.duckdb").read_bytes().decode(

@@ -191,7 +191,8 @@ async def erase_of_thread(
             purge_messages=tuple(gone),
             purged_ids=tuple(message.id for message in gone)[: limits.MAX_AUDITED_IDS],
         )
-        texts = (ErasedThing(ErasedKind.TEXTS, owner, thread_id),) if talk.threads_before else ()
+        # texts of before may say what is erased, in words that are gone from here: an older copy loses them all
+        texts = (ErasedThing(ErasedKind.TEXTS, owner, thread_id),)
         return Decision(ChangeSet(conversation=talk, marks={PURGE: now}, erased=texts), no_answer)
 
     locks = [thread_lock(owner, thread_id)]
