@@ -1,4 +1,4 @@
-"""Long work on the event loop, in turns between which others are served first."""
+"""Long work on the event loop, in turns between which others are served first; and threads that are there in time."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ T = TypeVar("T")
 TURN_S = 0.001  # after so long others are served
 MOST_ROUNDS = 8  # of the event loop in which others go on, before it is this work's turn again
 IDLE_S = 0.00005  # a round that is over sooner has served no one
+PATIENCE_S = 30.0  # for threads that start
 
 
 async def let_others() -> None:
@@ -55,9 +56,6 @@ async def in_turns(items: Iterable[T]) -> AsyncIterator[T]:
         yield item
         if turn.is_over:
             await turn.next()
-
-
-PATIENCE_S = 30.0
 
 
 def started(pool: ThreadPoolExecutor, count: int) -> ThreadPoolExecutor:

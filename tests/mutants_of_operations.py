@@ -11,9 +11,9 @@ MUTANTS_OF_OPERATIONS = [
     ),
     (
         "memoryd/store/duckdb/purges.py",
-        "        \"INSERT INTO meta VALUES ('purge', ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value\", [str(number)]",
-        "        \"INSERT INTO meta VALUES ('purge', ?) ON CONFLICT (name) DO NOTHING\", [str(number)]",
-        "tests/test_ledger_file.py tests/test_ledger.py",
+        '        [f"{mark.number}:{mark.digest}"],',
+        '        [f"{mark.number}:"],',
+        "tests/test_backup_histories.py",
     ),
     (
         "memoryd/store/ledger.py",
@@ -65,8 +65,8 @@ MUTANTS_OF_OPERATIONS = [
     ),
     (
         "memoryd/domain/forgetting/catch_up.py",
-        "    if missed.has(ErasedKind.TEXTS, owner):",
-        "    if False:",
+        "            is_all or (has_names and any(missed.has(ErasedKind.NAME, owner, name=key) for key in name_keys(text)))",
+        "            is_all",
         "tests/test_ledger_file.py tests/test_ledger.py",
     ),
     (

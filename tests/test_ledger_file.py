@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,13 +14,14 @@ from memoryd.errors import Unavailable
 from memoryd.model.change import PURGE, ChangeSet
 from memoryd.model.erasure import ErasedKind, ErasedThing
 from memoryd.store import lines
-from memoryd.store.ledger import KEY, LINES, PurgeLedger
+from memoryd.store.ledger import KEY, LINES, PurgeLedger, PurgeMark
 from memoryd.store.opening import StoreRefused
 from tests.builders import NOW, entry, memory
 
 
-def opened(folder: Path, noted: int = 0, store_id: str = "s") -> PurgeLedger:
-    return PurgeLedger(folder, store_id, noted, random_bytes=os.urandom)
+def opened(folder: Path, noted: int | PurgeMark = 0, store_id: str = "s", history_id: str = "") -> PurgeLedger:
+    mark = PurgeMark(noted) if isinstance(noted, int) else noted
+    return PurgeLedger(folder, store_id, mark, random_bytes=os.urandom, history_id=history_id)
 
 
 def purge(n: int) -> ChangeSet:
@@ -62,7 +64,13 @@ def test_a_ledger_that_is_cut_anywhere_keeps_its_whole_lines(folder):
         (place / LINES).write_bytes(whole[:end])
         ledger = opened(place)
         assert max(0, whole[:end].count(b"\n") - 1) == ledger.last
-        assert ledger.last + 1 == ledger.record([purge(9)], 9) if not ledger.is_behind else True
+        last = ledger.last
+        assert (last > 0) == ledger.is_behind
+        if ledger.is_behind:
+            assert 0 == ledger.record([purge(9)], 9)  # an older store is cleaned first
+            ledger.catch_up()
+            ledger.caught_up()
+        assert last + 1 == ledger.record([purge(9)], 9)
         ledger.close()
 
 
@@ -107,3 +115,23 @@ def test_nothing_that_only_hides_is_written_down(folder):
     hidden = replace(memory(), delete_time=NOW)
     assert 0 == ledger.record([ChangeSet(updates=(entry(hidden),))], 1)
     assert 1 == len((folder / "ledger" / LINES).read_text().splitlines())
+
+
+def test_a_ledger_of_another_history_is_refused(folder):
+    place, other = folder / "ledger", folder / "other"
+    ledger = opened(place)
+    for n in (1, 2):
+        ledger.record([purge(n)], n)
+    known = ledger.mark
+    shutil.copytree(place, other)
+    assert not opened(place, known).is_behind
+    restored = opened(other, known, history_id="h1")
+    assert restored.is_behind
+    assert not restored.missed()
+    mark = restored.catch_up()
+    restored.caught_up()
+    assert (3, 4) == (mark.number, restored.record([purge(3)], 1_000_003))
+    assert not opened(other, restored.mark, history_id="h1").is_behind
+    ledger.record([purge(7)], 3)  # the lost store had gone on after all
+    with pytest.raises(StoreRefused, match="of another history of this store: it ends at purge 3, the database at 3"):
+        opened(place, mark, history_id="h1")

@@ -98,6 +98,8 @@ class Chain:
     """Oldest first."""
     proofs: list[tuple[int, int]] = field(default_factory=list)
     """The transactions up to which it was restored as a trial, and when, in microseconds since 1970 (UTC)."""
+    line_count: int = 0
+    """After the header."""
 
     @classmethod
     def read(cls, folder: Path) -> Chain:
@@ -115,12 +117,15 @@ class Chain:
         if not lines or lines[0].get("format") != FORMAT:
             raise BackupDamaged(f"{path} is no manifest of a backup that this memoryd knows")
         chain = cls(folder, lines[0])
-        for line in lines[1:]:
+        for number, line in enumerate(lines[1:], 1):
+            if line.get("number", number) != number:
+                raise BackupDamaged(f"{path} is damaged: its line {number + 1} is not the one that was written there")
             chain.add(line)
         return chain
 
     def add(self, line: Line) -> None:
         """Take a line of the manifest."""
+        self.line_count += 1
         if "image" in line:
             self.images.append(Image(line["image"], line["size"], dict(line["blocks"])))
             if line["transaction"] is not None:
@@ -317,9 +322,11 @@ class ChainWriter:
         self._manifest.close()
 
     def _write(self, line: dict[str, Any]) -> None:
-        self._manifest.write(line)
+        """Bring a line to the disk, with its number, so that one that is missing is noticed."""
+        is_header = "format" in line
+        self._manifest.write(line if is_header else {"number": self.chain.line_count + 1, **line})
         self._manifest.sync()
-        if "format" not in line:
+        if not is_header:
             self.chain.add(line)
 
 

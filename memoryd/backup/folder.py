@@ -11,7 +11,7 @@ from uuid import UUID
 
 from memoryd.backup.chain import MANIFEST, BackupDamaged, Chain, Point, is_begun
 from memoryd.store.durable import copy_file, sync_folder, write_file
-from memoryd.store.ledger import KEY, LINES
+from memoryd.store.ledger import KEY, LINES, check_ledger, goes_on
 from memoryd.store.opening import prove_copy, take_copy
 from memoryd.store.refusal import StoreRefused
 
@@ -20,7 +20,9 @@ __all__ = [
     "Pruned",
     "chain_name",
     "chains_of",
+    "histories",
     "history_folder",
+    "ledger_of",
     "mirror_ledger",
     "point_of",
     "prove",
@@ -33,6 +35,7 @@ LEDGER = "ledger"
 DATABASE = "memory.duckdb"
 PROOF = ".proof"
 DIGITS = 6  # of the number of a chain
+HISTORY_DIGITS = 8
 
 
 def chain_name(store: Path, time: datetime) -> str:
@@ -43,7 +46,21 @@ def chain_name(store: Path, time: datetime) -> str:
 
 def history_folder(folder: Path, store_id: str, history_id: str) -> Path:
     """Return where a store is shipped to: each history of it to a folder of its own."""
-    return folder / (f"{store_id}-{history_id[:8]}" if history_id else store_id)
+    return folder / (f"{store_id}-{history_id[:HISTORY_DIGITS]}" if history_id else store_id)
+
+
+def histories(folder: Path, store_id: str) -> list[Path]:
+    """Return the folders of all histories of a store in a folder of backups."""
+    later = folder.glob(f"{store_id}-{'[0-9a-f]' * HISTORY_DIGITS}")
+    return sorted(path for path in (folder / store_id, *later) if path.is_dir())
+
+
+def ledger_of(store: Path, others: Sequence[Path]) -> Path:
+    """Return the ledger of purges of a history, or that of another one which goes on with it and knows the most."""
+    mine = store / LEDGER
+    later = [folder / LEDGER for folder in others if (folder / LEDGER / LINES).is_file()]
+    longer = [ledger for ledger in later if (mine / KEY).is_file() and goes_on(ledger, mine)]
+    return max([mine, *longer], key=lambda ledger: (ledger / LINES).stat().st_size if (ledger / LINES).is_file() else 0)
 
 
 def store_folder(folder: Path) -> Path:
@@ -129,14 +146,10 @@ def restore(  # noqa: PLR0913  what a new store is made of
     Make a data directory of a state; it has its name when all of it is there, and read.
 
     What the ledger says was purged later is erased by the first start, before it serves. The last transaction gets a
-    number past `above`, and past its own. Returns the number that the
-    last transaction has now. Raises StoreRefused, OSError.
+    number past `above`, and past its own. Returns that number. Raises StoreRefused, OSError.
     """
-    if data_dir.exists() and any(data_dir.iterdir()):
-        raise StoreRefused(f"{data_dir} is not empty; name a new folder")
-    missing = [name for name in (KEY, LINES) if not (ledger / name).is_file()]
-    if missing:
-        raise StoreRefused(f"{ledger / missing[0]} is missing: without the ledger what was purged would come back")
+    _refuse_target(data_dir)
+    _refuse_ledger(ledger, chain)
     data_dir.parent.mkdir(parents=True, exist_ok=True)
     part = data_dir.with_name(f".{data_dir.name}.restoring")
     shutil.rmtree(part, ignore_errors=True)  # of one that was killed
@@ -167,6 +180,31 @@ def restore(  # noqa: PLR0913  what a new store is made of
     return commit_seq
 
 
+def _refuse_target(data_dir: Path) -> None:
+    """Raise StoreRefused where a data directory cannot be made with this name."""
+    if data_dir.is_mount():
+        raise StoreRefused(f"{data_dir} is a mount point, which cannot be replaced; name a folder in it")
+    if data_dir.is_symlink() or (data_dir.exists() and not data_dir.is_dir()):
+        raise StoreRefused(f"{data_dir} is there, and no folder; name a new one")
+    if data_dir.exists() and any(data_dir.iterdir()):
+        raise StoreRefused(f"{data_dir} is not empty; name a new folder")
+
+
+def _refuse_ledger(ledger: Path, chain: Chain) -> None:
+    """Raise StoreRefused where a ledger does not know all that the backup knows was purged."""
+    missing = [name for name in (KEY, LINES) if not (ledger / name).is_file()]
+    if missing:
+        raise StoreRefused(f"{ledger / missing[0]} is missing: without the ledger what was purged would come back")
+    count = check_ledger(ledger, str(_store_id(chain)))
+    mirrored = chain.folder.parent / LEDGER
+    if (mirrored / KEY).is_file() and not goes_on(ledger, mirrored):
+        known = check_ledger(mirrored, str(_store_id(chain)))
+        raise StoreRefused(
+            f"{ledger} ({count} lines) does not go on with the ledger of the backup ({known} lines): what that knows"
+            " would come back; name one that does, or none"
+        )
+
+
 def mirror_ledger(ledger: Path, store: Path) -> None:
     """
     Copy the ledger of purges to the backups of its store, as far as it is not there. OSError.
@@ -184,9 +222,8 @@ def mirror_ledger(ledger: Path, store: Path) -> None:
     known = mirrored.stat().st_size if mirrored.exists() else 0
     if known == lines.stat().st_size and known and mirrored.stat().st_mtime_ns >= lines.stat().st_mtime_ns:
         return
-    is_same_key = (target / KEY).read_bytes() == key.read_bytes()
     data = lines.read_bytes()
-    if not is_same_key or (known and not data.startswith(mirrored.read_bytes())):
+    if not goes_on(ledger, target):
         raise StoreRefused(
             f"the ledger of purges in {ledger} does not go on with that in {target}, which is kept: put the right one"
             " back, or move the folder of the backup away"

@@ -98,10 +98,10 @@ class Shipper:
                     await self._add_logs(self._writer, self._shipping.waiting(), self._generation)
             finally:
                 self._drop()
-                for handle in (self._file, self._lock):
-                    if handle >= 0:
-                        os.close(handle)
-                self._file = self._lock = -1
+                self._let_go()
+                if self._file >= 0:
+                    os.close(self._file)
+                self._file = -1
 
     def _drop(self) -> None:
         """Go on with what the manifest says: what was taken and what was written may be two things."""
@@ -162,23 +162,30 @@ class Shipper:
             self.ledger_fault = str(refusal)
 
     def _take_folder(self) -> None:
-        """Keep every other memoryd from shipping to the same folder. StoreRefused."""
-        if self._lock >= 0 and self._store.is_dir():
+        """Keep every other memoryd from shipping to the folder that has the name now. StoreRefused."""
+        if self._lock >= 0 and _is_same(self._lock, self._store / LOCK):
             return
+        self._drop()
+        self._let_go()
         if not self._store.parent.is_dir():
             raise StoreRefused(f"{self._store.parent} is not there; make the folder of backups, or mount its disk")
         is_new = not self._store.exists()
         self._store.mkdir(mode=0o700, exist_ok=True)
         if is_new:
             sync_folder(self._store.parent)
-        if self._lock < 0:
-            handle = os.open(self._store / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                os.close(handle)
-                raise StoreRefused(f"another memoryd ships to {self._store}; name another backup.directory") from None
-            self._lock = handle
+        handle = os.open(self._store / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(handle)
+            raise StoreRefused(f"another memoryd ships to {self._store}; name another backup.directory") from None
+        self._lock = handle
+
+    def _let_go(self) -> None:
+        """Let others ship to the folder."""
+        if self._lock >= 0:
+            os.close(self._lock)
+        self._lock = -1
 
     def _copy(self, commit_seq: int) -> tuple[ChainWriter, Image]:
         """Store what has changed of the file, which is held; it does not count yet."""
@@ -224,6 +231,14 @@ class Shipper:
                 os.close(self._file)
             self._file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         return stat.st_size
+
+
+def _is_same(handle: int, path: Path) -> bool:
+    """Whether an open file is the one of that name."""
+    try:
+        return os.path.samestat(os.fstat(handle), path.stat())
+    except FileNotFoundError:
+        return False
 
 
 async def _done(function: Callable[..., T], *args: Any, **more: Any) -> T:

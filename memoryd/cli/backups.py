@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import secrets
 import sys
+import tempfile
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 
 __all__ = ["add_backup_commands"]
 
-Run = Callable[[argparse.Namespace], int]
-UUID_LENGTH = 36
 CODES = "exit codes: 0 done, 1 failed, 65 a file of the backup is damaged or missing, 78 refused"
 # The packages that the daemon needs are imported where they are used: --help starts at once.
 
@@ -102,7 +101,7 @@ def _chains(args: argparse.Namespace, *, strict: bool = False) -> tuple[Path, li
     """Return the folder and its chains; those that cannot be read are told, or refused."""
     from memoryd.backup.folder import chains_of, store_folder
 
-    store, faults = store_folder(args.folder), list[str]()
+    store, faults = store_folder(args.folder.resolve()), list[str]()
     chains = chains_of(store, None if strict else faults)
     for fault in faults:
         print(f"memoryd: warning: {fault}", file=sys.stderr)
@@ -148,20 +147,31 @@ def _list(args: argparse.Namespace) -> int:
     return 0
 
 
+def _try(chain: Chain, point: Point, memory_limit_bytes: int) -> None:
+    """Restore a state as a trial, in a folder of its own: the daemon may be at its own trial."""
+    from memoryd.backup.folder import prove
+
+    scratch = Path(tempfile.mkdtemp(prefix=".trial-", dir=chain.folder.parent))
+    with working("restoring as a trial"):
+        prove(chain, point, memory_limit_bytes=memory_limit_bytes, scratch=scratch)
+
+
 def _verify(args: argparse.Namespace) -> int:
-    from memoryd.backup.folder import point_of, prove
+    from memoryd.backup.folder import LEDGER, point_of
+    from memoryd.store.ledger import check_ledger
 
     config, _ = settle(args)
-    _, chains = _chains(args, strict=True)
+    store, chains = _chains(args, strict=True)
     with working("reading"):
         read = sum(count for chain in chains for count in chain.check())
-    chain, point = point_of(chains)
-    with working("restoring as a trial"):
-        prove(chain, point, memory_limit_bytes=config.store.memory_limit_bytes)
+        chain, point = point_of(chains)
+        lines = check_ledger(store / LEDGER, chain.header["store_id"])
+    _try(chain, point, config.store.memory_limit_bytes)
     if args.json:
-        print(as_json({"chains": [_row(chain) for chain in chains], "read_bytes": read, "proved": point.commit_seq}))
+        rows = [_row(chain) for chain in chains]
+        print(as_json({"chains": rows, "read_bytes": read, "proved": point.commit_seq, "ledger_lines": lines}))
         return 0
-    print(f"{len(chains)} chains, {size(read)}: every file is what was written")
+    print(f"{len(chains)} chains, {size(read)}, and a ledger of {lines} lines: every file is what was written")
     print(f"restored as a trial up to transaction {point.commit_seq}, {moment(point.time)}: every block could be read")
     return 0
 
@@ -234,7 +244,7 @@ def _take(args: argparse.Namespace) -> int:
 
 
 def _restore(args: argparse.Namespace) -> int:
-    from memoryd.backup.folder import LEDGER, point_of, prove, restore
+    from memoryd.backup.folder import chains_of, histories, ledger_of, point_of, restore
 
     if args.data_dir is None:
         raise InvalidArgument("name the folder to make, with --data-dir", field="data_dir")
@@ -244,23 +254,24 @@ def _restore(args: argparse.Namespace) -> int:
     limit = config.store.memory_limit_bytes
     told = {"chain": str(chain.folder), "transaction": point.commit_seq, "time": point.time, "dry_run": args.dry_run}
     if args.dry_run:
-        with working("restoring as a trial"):
-            prove(chain, point, memory_limit_bytes=limit)
+        _try(chain, point, limit)
         _say(
             args, told, f"would restore transaction {point.commit_seq} of {moment(point.time)}; every block can be read"
         )
         return 0
     target = args.data_dir.absolute()
+    others = [folder for folder in histories(store.parent, chain.header["store_id"]) if folder != store]
+    every = [*chains, *(later for folder in others for later in chains_of(folder, []))]
     with working("restoring"):
         now = restore(
             chain,
             point,
             target,
-            args.ledger or store / LEDGER,
+            args.ledger or ledger_of(store, others),
             memory_limit_bytes=limit,
             random_bytes=secrets.token_bytes,
             closes_sandboxes=not args.reopen_sandboxes,
-            above=max(point.commit_seq for every in _every_chain(store) for point in every.points),
+            above=max(known.commit_seq for one in every for known in one.points),  # all of these were given
         )
     _say(
         args,
@@ -272,14 +283,6 @@ def _restore(args: argparse.Namespace) -> int:
         if not args.reopen_sandboxes:
             print("the doors of sandboxes stay closed until: memoryd serve --reopen-sandboxes", file=sys.stderr)
     return 0
-
-
-def _every_chain(store: Path) -> list[Chain]:
-    """Return the chains of all histories of a store: their numbers were all given."""
-    from memoryd.backup.folder import chains_of
-
-    name = store.name[:UUID_LENGTH]
-    return [chain for folder in store.parent.glob(f"{name}*") if folder.is_dir() for chain in chains_of(folder, [])]
 
 
 def _say(args: argparse.Namespace, told: dict[str, Any], line: str) -> None:

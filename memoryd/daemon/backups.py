@@ -8,7 +8,7 @@ from datetime import timedelta
 from importlib.metadata import version
 from pathlib import Path
 
-from memoryd.backup.folder import Pruned, chains_of, history_folder, prune
+from memoryd.backup.folder import Pruned, chains_of, histories, history_folder, prune
 from memoryd.backup.shipper import Shipper
 from memoryd.daemon.config import Config
 from memoryd.daemon.jobs import Progress
@@ -86,6 +86,8 @@ class Backups:
             warnings.append(f"backups in {self._folder} are not written now: {self._shipper.fault}")
         if self._shipper.ledger_fault:
             warnings.append(self._shipper.ledger_fault)
+        if self._root.resolve().is_relative_to(self._shipping.path.parent.resolve()):
+            warnings.append(f"backup.directory ({self._root}) lies in the data directory: both are lost together")
         if self._proof_fault:
             warnings.append(f"the last backup could not be proved: {self._proof_fault}")
         if self._shipping.lost:
@@ -97,7 +99,7 @@ class Backups:
     def _prune(self, progress: Progress, *, dry_run: bool) -> list[Pruned]:
         keep = timedelta(days=self._config.backup.keep_days)
         gone = []
-        for folder in sorted(self._root.glob(f"{self._store_id}*")):
+        for folder in histories(self._root, self._store_id):
             gone += prune(chains_of(folder, []), now=progress.now, keep=keep, dry_run=dry_run)
         return gone
 
@@ -110,7 +112,7 @@ class Backups:
     def _chains(self, faults: list[str]) -> tuple[str, ...]:
         keep = timedelta(days=self._config.backup.keep_days)
         told = []
-        for folder in sorted(self._root.glob(f"{self._store_id}*")):
+        for folder in histories(self._root, self._store_id):
             chains = chains_of(folder, faults)
             for chain in chains[:-1]:
                 day = f"until {chain.points[-1].time + keep:%Y-%m-%d}" if chain.points else "until it is pruned"

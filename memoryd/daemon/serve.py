@@ -112,8 +112,7 @@ class _Daemon:
         expressions_of(self._config)  # refused before anything is opened
         lease = SocketLease(self._places.socket)
         self._loop.set_default_executor(started(ThreadPoolExecutor(WORKERS, "worker"), WORKERS))
-        starting = asyncio.create_task(tell_of_start(self._env, self._progress))
-        self._tasks.append(starting)
+        self._starting = asyncio.create_task(tell_of_start(self._env, self._progress))
         try:
             store, embedder = await self._open()
             self._store, audit = store, self._audit
@@ -271,7 +270,7 @@ class _Daemon:
         )
         for fault in self._running.faults:
             log.warning("sandbox_not_open", reason=fault)
-        self._tasks.pop(0).cancel()
+        self._starting.cancel()
         notify(self._env, "READY=1\nSTATUS=serving")
         backups = self._running.backups
         if backups is not None:

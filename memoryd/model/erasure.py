@@ -31,6 +31,8 @@ class ErasedKind(StrEnum):
     ENTITY = "entity"
     """A person or thing: what was decided of it, and that memories mention it."""
     PROPOSAL = "proposal"
+    NAME = "name"
+    """The name of a person who was forgotten: summaries and working memories that have it go; see `name_key`."""
     OWNER = "owner"
     """All that a user or chat has with an agent."""
 
@@ -58,8 +60,8 @@ class Erasures:
     digests: frozenset[str] = frozenset()
     tombstones: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """Digests of what must not be learnt again, in hexadecimal digits, by the digest of their owner."""
-    last: int = 0
-    """The number of the last purge."""
+    kinds: frozenset[ErasedKind] = frozenset()
+    """Of what kinds they are."""
 
     def __bool__(self) -> bool:
         """Whether there are any."""

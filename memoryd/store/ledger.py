@@ -3,8 +3,10 @@ The ledger of purges: what was erased for good, kept apart from the database, so
 
 A folder with two files. `purges.jsonl`: a header, then a line for each transaction that erases, with its number, the
 number and time of the transaction, and digests of what went; a line is on disk before its transaction is committed, and
-the store notes its number in that transaction. So a store that has noted less than the ledger says has missed what
-comes after. `key`: what the digests are made with; without it the lines name nothing and no one.
+the store notes its number and its digest in that transaction. So a store that has noted less than the ledger says has
+missed what comes after, and one that has noted another line of that number is of another history: after a restore the
+first line says which history goes on from there. `key`: what the digests are made with; without it the lines name
+nothing and no one.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import hashlib
 import hmac
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from memoryd.errors import Unavailable
 from memoryd.model.change import PURGE, ChangeSet
@@ -22,11 +25,21 @@ from memoryd.store.durable import sync_folder, write_file
 from memoryd.store.lines import Line, LineFile, read_line
 from memoryd.store.refusal import StoreRefused
 
-__all__ = ["KEY", "LINES", "PurgeLedger"]
+__all__ = ["KEY", "LINES", "PurgeLedger", "PurgeMark", "check_ledger", "goes_on"]
 
 LINES, KEY = "purges.jsonl", "key"
 FORMAT = 1
 KEY_BYTES = 32
+MARK_DIGITS = 16  # of a SHA-256: lines of one number that differ were written by two histories, not by an adversary
+
+
+class PurgeMark(NamedTuple):
+    """A line of a ledger that a store has carried out, with all before it."""
+
+    number: int = 0
+    """0: none yet."""
+    digest: str = ""
+    """Of the line; empty: not known."""
 
 
 class PurgeLedger:
@@ -36,24 +49,25 @@ class PurgeLedger:
         self,
         folder: Path,
         store_id: str,
-        noted: int,
+        noted: PurgeMark,
         *,
         random_bytes: Callable[[int], bytes],
-        must_exist: bool = False,
+        history_id: str = "",
     ) -> None:
         """
-        Open the ledger of a store that has noted so many purges, or begin it.
+        Open the ledger of a store that has noted some line of it, or begin it.
 
-        Raises StoreRefused where the files are damaged, of another store, without their key, or missing of a store that
-        must have one.
+        Raises StoreRefused where the files are damaged, of another store or history, without their key, or missing of
+        a store that was restored, whose history has an id.
         """
-        self._path, self._noted = folder / LINES, noted
+        self._path, self._noted, self._history_id = folder / LINES, noted.number, history_id
+        self._digest, self._is_begun = noted.digest, False
         self._lines: list[bytes] = []
         self.fault = ""
         """Why nothing more can be purged; empty: it can."""
         self.gap = ""
         """What it does not know; empty: nothing."""
-        if must_exist and not self._path.exists():
+        if history_id and not self._path.exists():
             raise StoreRefused(
                 f"the store was restored from a backup, and {folder} holds no ledger of purges: copy the folder ledger"
                 " of the backup there, or what was purged would come back"
@@ -63,7 +77,7 @@ class PurgeLedger:
                 folder.mkdir(mode=0o700, parents=True)
                 sync_folder(folder.parent)
             is_new = not self._path.exists() or not self._path.stat().st_size
-            self._key = _key_of(folder / KEY, random_bytes, is_new=is_new)
+            self._key = _key_of(folder / KEY, random_bytes if is_new else None)
             self._file = LineFile(self._path)
         except OSError as error:
             raise StoreRefused(f"the ledger of purges in {folder} cannot be opened: {error.strerror}") from None
@@ -78,37 +92,53 @@ class PurgeLedger:
     def _begin(self, store_id: str) -> None:
         self._lines, self._file.lines = self._file.lines, []
         if not self._lines:
-            self._last = self._noted
+            self._last, self._is_begun = self._noted, True
             self._append(
-                {"format": FORMAT, "store_id": store_id, "first": self._noted + 1, "key": self._key_check(store_id)}
+                {
+                    "format": FORMAT,
+                    "store_id": store_id,
+                    "history": self._history_id,
+                    "first": self._noted + 1,
+                    "key": _key_check(self._key, store_id),
+                }
             )
             sync_folder(self._path.parent)
             if self._noted:
                 self.gap = f"{self._path} is new: it does not know the first {self._noted} purges"
             return
-        header = read_line(self._lines[0], self._path, 1)
-        if header.get("format") != FORMAT or header.get("store_id") != store_id:
-            raise StoreRefused(
-                f"{self._path} is not the ledger of purges of this database ({store_id}); put the right one back, or"
-                " move it away to begin a new one"
-            )
-        if header["key"] != self._key_check(store_id):
-            raise StoreRefused(f"{self._path.with_name(KEY)} is not the key of {self._path}; put the right one back")
+        header = _header(self._lines[0], self._path, self._key, store_id)
         if header["first"] > self._noted + 1:
             self.gap = f"{self._path} begins at purge {header['first']}; the database knows {self._noted} before it"
         last = next((line["purge"] for line in self._from_the_end() if "purge" in line), header["first"] - 1)
         if last < self._noted:
             self.gap = f"{self._path} ends at purge {last}; the database knows {self._noted}: put the newer one back"
         self._last = max(last, self._noted)
+        self._refuse_another_history(last)
+        histories = (line["history"] for line in self._from_the_end() if "history" in line)
+        self._is_begun = not self._history_id or self._history_id == next(histories, header.get("history", ""))
         if not self.is_behind:
             self._lines = []
 
-    def _key_check(self, store_id: str) -> str:
-        return hmac.new(self._key, store_id.encode(), hashlib.sha256).hexdigest()[:16]
+    def _refuse_another_history(self, last: int) -> None:
+        """Raise StoreRefused where the line that the store has noted is another one here."""
+        if not self._digest or last < self._noted:
+            return
+        for number in range(len(self._lines), 1, -1):
+            raw = self._lines[number - 1]
+            purge = read_line(raw, self._path, number).get("purge", last + 1)
+            if purge > self._noted:
+                continue
+            if purge == self._noted and _mark_of(raw) != self._digest:
+                raise StoreRefused(
+                    f"{self._path} is of another history of this store: it ends at purge {last}, the database at"
+                    f" {self._noted}, and that is another one here; put the ledger back that lay with this database"
+                )
+            return
 
     def missed(self) -> Erasures:
         """Return what was erased after what the store has noted."""
         digests: set[str] = set()
+        kinds: set[str] = set()
         tombstones: dict[str, set[str]] = {}
         void: set[int] = set()
         for line in self._from_the_end() if self._last > self._noted else ():
@@ -119,6 +149,9 @@ class PurgeLedger:
                 break
             if line["purge"] in void:
                 continue
+            if "history" in line:
+                continue
+            kinds.update(line["erased"])
             digests.update(digest for some in line["erased"].values() for digest in some)
             for owner, some in line["tombstones"].items():
                 tombstones.setdefault(owner, set()).update(some)
@@ -126,21 +159,40 @@ class PurgeLedger:
             self._key,
             frozenset(digests),
             {owner: frozenset(some) for owner, some in tombstones.items()},
-            self._last,
+            frozenset(map(ErasedKind, kinds)),
         )
 
     @property
     def is_behind(self) -> bool:
         """Whether the store has still to be cleaned of what it missed; nothing is written down meanwhile."""
-        return self._last > self._noted
+        return self._last > self._noted or not self._is_begun
 
     @property
     def last(self) -> int:
         """The number of the last purge; 0: there was none."""
         return self._last
 
+    @property
+    def mark(self) -> PurgeMark:
+        """What the store notes when it has carried out all of it."""
+        return PurgeMark(self._last, self._digest)
+
+    def catch_up(self) -> PurgeMark:
+        """
+        Take it that the store is clean of all that was missed, and return what it notes then; see `caught_up`.
+
+        A history that begins with this store is written down. Raises Unavailable.
+        """
+        if not self._is_begun:
+            self._digest = self._append({"purge": self._last + 1, "history": self._history_id})
+            self._last, self._is_begun = self._last + 1, True
+        else:
+            purges = (raw for raw in reversed(self._lines[1:]) if b'"purge":' in raw)
+            self._digest = _mark_of(next(purges, b""))
+        return self.mark
+
     def caught_up(self) -> None:
-        """Take it that the store is clean of all that was missed."""
+        """Take it that the store has noted what `catch_up` returned."""
         self._noted, self._lines = self._last, []
 
     def record(self, changes: Sequence[ChangeSet], transaction: int) -> int:
@@ -161,7 +213,7 @@ class PurgeLedger:
             erased.setdefault(thing.kind.value, []).append(thing.digest(self._key))
         times = [change.marks[PURGE] for change in changes if PURGE in change.marks]
         line = {"purge": self._last + 1, "transaction": transaction, "time": max(times).isoformat() if times else ""}
-        self._append({**line, "erased": erased, "tombstones": tombstones})
+        self._digest = self._append({**line, "erased": erased, "tombstones": tombstones})
         self._last += 1
         self._noted = self._last
         return self._last
@@ -180,11 +232,12 @@ class PurgeLedger:
         for number in range(len(self._lines), 1, -1):
             yield read_line(self._lines[number - 1], self._path, number)
 
-    def _append(self, line: Line) -> None:
+    def _append(self, line: Line) -> str:
+        """Bring a line to the disk, and return the digest of it. Raises Unavailable."""
         if self.fault:
             raise Unavailable(f"nothing can be purged until memoryd starts again: {self.fault}")
         try:
-            self._file.write(line)
+            raw = self._file.write(line)
         except OSError as error:
             raise Unavailable(f"the ledger cannot be written ({error.strerror}); nothing was purged") from None
         try:
@@ -192,14 +245,61 @@ class PurgeLedger:
         except OSError as error:  # what reaches the disk now is not known, and asking again would not tell
             self.fault = f"the ledger did not reach the disk ({error.strerror})"
             raise Unavailable(f"{self.fault}; nothing was purged") from None
+        return _mark_of(raw)
 
 
-def _key_of(path: Path, random_bytes: Callable[[int], bytes], *, is_new: bool) -> bytes:
-    """Return the key of a ledger; a new one gets one. Raises StoreRefused, OSError."""
+def check_ledger(folder: Path, store_id: str) -> int:
+    """Read all lines of a ledger, and return how many there are; StoreRefused where it is not one of this store."""
+    path = folder / LINES
+    try:
+        raw = path.read_bytes().splitlines()
+        key = _key_of(folder / KEY, None)
+    except OSError as error:
+        raise StoreRefused(f"{error.filename or path} cannot be read: {error.strerror}") from None
+    if not raw:
+        raise StoreRefused(f"{path} is empty: without the ledger what was purged would come back")
+    _header(raw[0], path, key, store_id)
+    for number, line in enumerate(raw[1:], 2):
+        read_line(line, path, number)
+    return len(raw)
+
+
+def goes_on(ledger: Path, earlier: Path) -> bool:
+    """Whether a ledger has the key of an earlier one, and all lines of it first. OSError."""
+    known = earlier / LINES
+    return (ledger / KEY).read_bytes() == (earlier / KEY).read_bytes() and (
+        not known.exists() or (ledger / LINES).read_bytes().startswith(known.read_bytes())
+    )
+
+
+def _header(raw: bytes, path: Path, key: bytes, store_id: str) -> Line:
+    """Return the first line of a ledger; StoreRefused where it is of another store, or has another key."""
+    header = read_line(raw, path, 1)
+    if header.get("format") != FORMAT or header.get("store_id") != store_id:
+        raise StoreRefused(
+            f"{path} is not the ledger of purges of this database ({store_id}); put the right one back, or move it"
+            " away to begin a new one"
+        )
+    if header["key"] != _key_check(key, store_id):
+        raise StoreRefused(f"{path.with_name(KEY)} is not the key of {path}; put the right one back")
+    return header
+
+
+def _key_check(key: bytes, store_id: str) -> str:
+    return hmac.new(key, store_id.encode(), hashlib.sha256).hexdigest()[:16]
+
+
+def _mark_of(raw: bytes) -> str:
+    """Return the digest of a line without its end; of none an empty one."""
+    return hashlib.sha256(raw).hexdigest()[:MARK_DIGITS] if raw else ""
+
+
+def _key_of(path: Path, random_bytes: Callable[[int], bytes] | None) -> bytes:
+    """Return the key of a ledger; one is made by `random_bytes`, if it may be. Raises StoreRefused, OSError."""
     try:
         key = bytes.fromhex(path.read_text().strip())
     except FileNotFoundError:
-        if not is_new:
+        if random_bytes is None:
             raise StoreRefused(
                 f"{path} is missing, so no one can tell what the lines of {LINES} stand for; put it back, or move"
                 f" {path.parent} away to begin a new ledger"

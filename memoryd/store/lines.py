@@ -31,15 +31,17 @@ class LineFile:
         self.lines = data[:whole].splitlines()
         """The lines that were there, undecoded."""
 
-    def write(self, line: Line) -> None:
-        """Add a line to the file; OSError, and then nothing of it is there."""
+    def write(self, line: Line) -> bytes:
+        """Add a line to the file, and return it without its end; OSError, and then nothing of it is there."""
         size = os.fstat(self._file).st_size
         body = json.dumps(line, separators=(",", ":"))[:-1]
         try:
-            write_all(self._file, f'{body},"crc":{zlib.crc32(body.encode())}}}\n'.encode())
+            raw = f'{body},"crc":{zlib.crc32(body.encode())}}}'.encode()
+            write_all(self._file, raw + b"\n")
         except OSError:
             os.ftruncate(self._file, size)
             raise
+        return raw
 
     def sync(self) -> None:
         """Bring all lines to the disk; OSError, and then no one knows how many have reached it."""

@@ -73,13 +73,12 @@ def open_store(
     ledger = None
     try:
         if options.ledger is not None:
-            noted = duckdb.noted_purge(opened.connection)
             ledger = PurgeLedger(
                 options.ledger,
                 opened.store_id,
-                noted,
+                duckdb.noted_purge(opened.connection),
                 random_bytes=random_bytes,
-                must_exist=duckdb.is_restored(opened.connection),
+                history_id=duckdb.history_id(opened.connection),
             )
         return duckdb.DuckDBStore(
             opened,

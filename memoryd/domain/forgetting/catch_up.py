@@ -12,17 +12,12 @@ from datetime import datetime
 
 from memoryd.domain.batching import READ_AT_ONCE, SLICE
 from memoryd.domain.forgetting.forget import forgetting_change
-from memoryd.domain.forgetting.occurrences import (
-    erase_of_thread,
-    forget_working_memory,
-    threads_of,
-    without_summary,
-    without_working_memory,
-)
+from memoryd.domain.forgetting.occurrences import erase_of_thread, forget_working_memory, threads_of
 from memoryd.domain.forgetting.purge import not_apart
 from memoryd.domain.pipeline import Decision, decide_and_commit, no_answer
 from memoryd.domain.ports import Ports
 from memoryd.domain.shared import thread_lock
+from memoryd.knowledge.grammar.names import name_keys
 from memoryd.model import limits
 from memoryd.model.change import PURGE, ChangeSet, ConversationChange, Entry, Tombstone
 from memoryd.model.conversation import Thread
@@ -44,7 +39,8 @@ async def catch_up(ports: Ports, *, now: datetime) -> bool:
     """
     Erase what the ledger of the store says was erased after the state that its files are in.
 
-    Returns whether anything was missed. If it ends in between, the next start does all of it again.
+    Returns whether anything was missed. If it ends in between, the next start does all of it again. Raises Unavailable
+    where the ledger cannot be written.
     """
     files = ports.store.files
     missed = None if files is None else files.missed_purges()
@@ -56,7 +52,7 @@ async def catch_up(ports: Ports, *, now: datetime) -> bool:
     if missed:
         await _memories(missed, ports, now)
     await files.purges_caught_up()
-    return True
+    return bool(missed)
 
 
 async def _catch_up_owner(owner: Owner, missed: Erasures, ports: Ports, now: datetime) -> None:
@@ -69,8 +65,7 @@ async def _catch_up_owner(owner: Owner, missed: Erasures, ports: Ports, now: dat
         await _commit(owner, ChangeSet(tombstones=tombstones), ports, now)
     async for thread in threads_of(owner, ports.store):
         await _thread(thread, missed, ports, now)
-    if missed.has(ErasedKind.TEXTS, owner):
-        await forget_working_memory(owner, lambda _: True, ports, now=now)
+    await forget_working_memory(owner, _text_missed(owner, "", missed), ports, now=now)
     await _people(owner, missed, ports, now)
     await _proposals(owner, missed, ports, now)
 
@@ -90,20 +85,24 @@ async def _thread(thread: Thread, missed: Erasures, ports: Ports, now: datetime)
         return
     heads = await ports.store.conversations.heads(MessageSelector(owner=owner, thread_id=thread.id))
     gone = [head async for head in in_turns(heads) if missed.has(ErasedKind.MESSAGE, owner, thread.id, head.id)]
-    has_texts = missed.has(ErasedKind.TEXTS, owner, thread.id)
+    is_meant = _text_missed(owner, thread.id, missed)
+    has_texts = is_meant(thread.summary) or is_meant(thread.working_memory)
     for n in range(0, max(len(gone), has_texts), READ_AT_ONCE):
         places = {(head.seq, head.id) for head in gone[n : n + READ_AT_ONCE]}
-        await erase_of_thread(owner, thread.id, places, _silent if has_texts else _same, ports, now=now)
+        await erase_of_thread(owner, thread.id, places, is_meant, ports, now=now)
 
 
-def _same(thread: Thread) -> Thread:
-    return thread
+def _text_missed(owner: Owner, thread_id: str, missed: Erasures) -> Callable[[str], bool]:
+    """Return what tells whether a text of a thread, or of an owner, was erased, or has the name of someone who was."""
+    is_all = missed.has(ErasedKind.TEXTS, owner, thread_id)
+    has_names = ErasedKind.NAME in missed.kinds
 
+    def is_meant(text: str) -> bool:
+        return bool(text) and (
+            is_all or (has_names and any(missed.has(ErasedKind.NAME, owner, name=key) for key in name_keys(text)))
+        )
 
-def _silent(thread: Thread) -> Thread:
-    """Return a thread without the texts that it had."""
-    thread = without_summary(thread) if thread.summary else thread
-    return without_working_memory(thread) if thread.working_memory else thread
+    return is_meant
 
 
 async def _people(owner: Owner, missed: Erasures, ports: Ports, now: datetime) -> None:

@@ -12,7 +12,7 @@ from memoryd.domain.pipeline import Decision, decide_and_commit, no_answer
 from memoryd.domain.ports import Ports
 from memoryd.domain.shared import thread_lock
 from memoryd.errors import TrustTooLow
-from memoryd.knowledge.grammar.names import longest_word, stands_in
+from memoryd.knowledge.grammar.names import longest_word, name_key, stands_in
 from memoryd.model import limits
 from memoryd.model.caller import Caller
 from memoryd.model.change import PURGE, ChangeSet, ConversationChange
@@ -32,8 +32,6 @@ __all__ = [
     "occurrences_of",
     "refuse_higher",
     "threads_of",
-    "without_summary",
-    "without_working_memory",
 ]
 
 AT_ONCE = 500  # messages or threads that are read at once
@@ -141,29 +139,39 @@ async def erase_occurrences(
     Raises TrustTooLow, before anything is erased, where some of it is of higher trust.
     """
     refuse_higher(occurrences, caller)
+    await _note_names(names, owner, ports, now=now, grant_id=caller.grant_id)
     by_thread: dict[str, list[Message]] = {thread.id: [] for thread in occurrences.threads}
     for message in occurrences.messages:
         by_thread.setdefault(message.thread_id, []).append(message)
+    names_someone = partial(_names, names)
     for thread_id, messages in by_thread.items():
         places = {(message.seq, message.id) for message in messages}
-        await erase_of_thread(
-            owner, thread_id, places, partial(_without, names=names), ports, now=now, grant_id=caller.grant_id
-        )
+        await erase_of_thread(owner, thread_id, places, names_someone, ports, now=now, grant_id=caller.grant_id)
     if occurrences.working_memory is not None:
-        await forget_working_memory(owner, partial(_names, names), ports, now=now, grant_id=caller.grant_id)
+        await forget_working_memory(owner, names_someone, ports, now=now, grant_id=caller.grant_id)
+
+
+async def _note_names(names: Sequence[str], owner: Owner, ports: Ports, *, now: datetime, grant_id: str) -> None:
+    """Note the names: a text that was rewritten since says in an older copy what it said then."""
+
+    async def decide() -> Decision[None]:
+        erased = tuple(ErasedThing(ErasedKind.NAME, owner, id=key) for key in sorted({*map(name_key, names)} - {""}))
+        return Decision(ChangeSet(erased=erased, marks={PURGE: now}), no_answer)
+
+    await decide_and_commit([owner], decide, ports, now=now, grant_id=grant_id)
 
 
 async def erase_of_thread(
     owner: Owner,
     thread_id: str,
     places: Collection[tuple[int, str]],
-    without: Callable[[Thread], Thread],
+    is_meant: Callable[[str], bool],
     ports: Ports,
     *,
     now: datetime,
     grant_id: str = "",
 ) -> None:
-    """Erase the messages of a thread that have some numbers and ids, and those of its texts that `without` empties."""
+    """Erase the messages of a thread that have some numbers and ids, and its texts, each if it is what is meant."""
 
     async def decide() -> Decision[None]:
         thread = await ports.store.conversations.thread(owner, thread_id)
@@ -177,12 +185,13 @@ async def erase_of_thread(
             if one_id and (session := await ports.store.conversations.session(owner, thread_id, one_id)) is not None
         ]
         ports.shared.last_threads.take(owner, thread_id)
-        changed = without(replace(
+        fewer = replace(
             thread,
             message_count=thread.message_count - len(gone),
             turn_count=thread.turn_count - sum(message.role is Role.USER for message in gone),
             revision=thread.revision + 1,
-        ))  # fmt: skip
+        )
+        changed = _without_texts(fewer, is_meant)
         talk = ConversationChange(
             owner,
             threads=(changed,),
@@ -199,34 +208,27 @@ async def erase_of_thread(
     await decide_and_commit(locks, decide, ports, now=now, grant_id=grant_id)
 
 
-def _without(thread: Thread, names: Sequence[str]) -> Thread:
-    """Return a thread without a summary or a working memory that has one of some names."""
-    thread = without_summary(thread) if _names(names, thread.summary) else thread
-    return without_working_memory(thread) if _names(names, thread.working_memory) else thread
-
-
-def without_summary(thread: Thread) -> Thread:
-    """Return a thread that has no summary."""
-    return replace(
-        thread,
-        summary="",
-        summary_seq=thread.view_seq,
-        summary_time=None,
-        summary_by="",
-        summary_author="",
-        summary_grant_id="",
-    )
-
-
-def without_working_memory(thread: Thread) -> Thread:
-    """Return a thread that has no working memory."""
-    return replace(
-        thread,
-        working_memory="",
-        working_memory_time=None,
-        working_memory_author="",
-        working_memory_grant_id="",
-    )
+def _without_texts(thread: Thread, is_meant: Callable[[str], bool]) -> Thread:
+    """Return a thread without its summary and its working memory, each if its text is what is meant."""
+    if is_meant(thread.summary):
+        thread = replace(
+            thread,
+            summary="",
+            summary_seq=thread.view_seq,
+            summary_time=None,
+            summary_by="",
+            summary_author="",
+            summary_grant_id="",
+        )
+    if is_meant(thread.working_memory):
+        thread = replace(
+            thread,
+            working_memory="",
+            working_memory_time=None,
+            working_memory_author="",
+            working_memory_grant_id="",
+        )
+    return thread
 
 
 async def forget_working_memory(

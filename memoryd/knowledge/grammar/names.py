@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
 from importlib.resources import files
 
@@ -33,6 +33,8 @@ __all__ = [
     "is_plain",
     "longest_word",
     "may_be_one",
+    "name_key",
+    "name_keys",
     "short_forms",
     "spelling",
     "stands_in",
@@ -84,6 +86,25 @@ def straight(name: str) -> str:
 
 
 _RUN = re.compile(r"[^\W_]+")
+_MOST_PIECES = 8
+
+
+def name_key(name: str) -> str:
+    """Return what stands for a name, in whatever spelling `stands_in` finds it: its first words, compared as names."""
+    return " ".join(_pieces(name)[:_MOST_PIECES])
+
+
+def name_keys(text: str) -> Iterator[str]:
+    """Yield the keys of all names that may stand in a text: each run of a few words; more than those that do."""
+    pieces = _pieces(text)
+    for begin in range(len(pieces)):
+        for count in range(1, min(_MOST_PIECES, len(pieces) - begin) + 1):
+            yield " ".join(pieces[begin : begin + count])
+
+
+def _pieces(text: str) -> list[str]:
+    """Return the words of a text; in scripts that have no case and so no words, its letters."""
+    return [piece for run in _RUN.findall(straight(text)) for piece in ([run] if all(map(_has_case, run)) else run)]
 
 
 def longest_word(name: str) -> str:

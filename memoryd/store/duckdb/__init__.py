@@ -5,7 +5,7 @@ from memoryd.store.duckdb.downgrading import downgrade_database
 from memoryd.store.duckdb.files import unreadable
 from memoryd.store.duckdb.opening import Opened, open_database
 from memoryd.store.duckdb.purges import noted_purge
-from memoryd.store.duckdb.restoring import begin_history, is_restored, prove_copy
+from memoryd.store.duckdb.restoring import begin_history, history_id, prove_copy
 from memoryd.store.duckdb.store import DuckDBStore
 
 __all__ = [
@@ -14,7 +14,7 @@ __all__ = [
     "begin_history",
     "check_database",
     "downgrade_database",
-    "is_restored",
+    "history_id",
     "migrate_database",
     "noted_purge",
     "open_database",

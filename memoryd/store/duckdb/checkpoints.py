@@ -70,11 +70,12 @@ class Checkpoints:
 
     def release(self) -> bool:
         """Let the file change; return whether it was held until now."""
-        if self.tails is not None:
-            self.tails.notice()
-        was_copied = self.tails is not None and self.tails.is_copied
-        if self.tails is not None:
-            self.tails.is_copied, self.tails.is_new = False, self.tails.is_new and not was_copied
+        tails = self.tails
+        if tails is None:
+            return False
+        tails.notice()
+        was_copied = tails.is_copied
+        tails.is_copied, tails.is_new = False, tails.is_new and not was_copied
         return was_copied
 
     def end(self) -> None:

@@ -13,7 +13,7 @@ from memoryd.store.duckdb.granted_texts import texts_of_threads, texts_of_workin
 from memoryd.store.duckdb.queries import of_owner
 from memoryd.store.duckdb.receipts import forget_names
 from memoryd.store.duckdb.usage import UsageChanges
-from memoryd.store.ledger import PurgeLedger
+from memoryd.store.ledger import PurgeLedger, PurgeMark
 
 __all__ = ["OWNED", "no_purge", "note_purge", "noted_purge", "purge", "purge_owner", "record_purge"]
 
@@ -50,16 +50,18 @@ def purge_owner(con: duckdb.DuckDBPyConnection, owner: Owner, usage: UsageChange
         con.execute(f"DELETE FROM {table} WHERE {where}", params)
 
 
-def noted_purge(con: duckdb.DuckDBPyConnection) -> int:
-    """Return the number of the last purge of the ledger that a database has carried out; 0: none yet."""
+def noted_purge(con: duckdb.DuckDBPyConnection) -> PurgeMark:
+    """Return the last line of the ledger that a database has carried out."""
     noted = con.execute("SELECT value FROM meta WHERE name = 'purge'").fetchall()
-    return int(noted[0][0]) if noted else 0
+    number, _, digest = noted[0][0].partition(":") if noted else ("0", "", "")
+    return PurgeMark(int(number), digest)
 
 
-def note_purge(con: duckdb.DuckDBPyConnection, number: int) -> None:
-    """Note in the open transaction that all purges of the ledger up to a number are carried out."""
+def note_purge(con: duckdb.DuckDBPyConnection, mark: PurgeMark) -> None:
+    """Note in the open transaction that all purges of the ledger up to a line are carried out."""
     con.execute(
-        "INSERT INTO meta VALUES ('purge', ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value", [str(number)]
+        "INSERT INTO meta VALUES ('purge', ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+        [f"{mark.number}:{mark.digest}"],
     )
 
 
@@ -74,7 +76,7 @@ def record_purge(
     number = 0 if ledger is None else ledger.record(changes, commit_seq)
     if ledger is None or not number:
         return no_purge
-    note_purge(con, number)
+    note_purge(con, ledger.mark)
     return partial(ledger.void, number)
 
 

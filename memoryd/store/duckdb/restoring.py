@@ -15,7 +15,7 @@ from memoryd.store.duckdb.proof import Header, prove
 from memoryd.store.duckdb.watermark import CommitWatermark
 from memoryd.store.refusal import StoreRefused
 
-__all__ = ["SANDBOXES_CLOSED", "begin_history", "is_restored", "prove_copy"]
+__all__ = ["SANDBOXES_CLOSED", "begin_history", "history_id", "prove_copy"]
 
 JUMP = 1_000_000
 """So far the numbers of transactions jump, that none is given twice: what others remember of the old ones is theirs."""
@@ -76,6 +76,7 @@ def begin_history(
     return commit_seq
 
 
-def is_restored(con: duckdb.DuckDBPyConnection) -> bool:
-    """Whether a database was restored from a backup."""
-    return bool(con.execute("SELECT 1 FROM meta WHERE name = 'history_id'").fetchall())
+def history_id(con: duckdb.DuckDBPyConnection) -> str:
+    """Return the id of the history that a database is of; empty: it was not restored from a backup."""
+    noted = con.execute("SELECT value FROM meta WHERE name = 'history_id'").fetchall()
+    return str(noted[0][0]) if noted else ""

@@ -81,7 +81,7 @@ class DuckDBFiles:
     async def purges_caught_up(self) -> None:
         ledger = self._ledger
         if ledger is not None:
-            await self._writer.run(lambda con: note_purge(con, ledger.last))
+            await self._writer.run(lambda con: note_purge(con, ledger.catch_up()))
             ledger.caught_up()
 
     @property
@@ -108,24 +108,16 @@ class DuckDBShipping:
         return 0 if self._writer.checkpoints.tails is None else self._writer.checkpoints.tails.lost
 
     async def take(self, generation: int) -> tuple[list[LogTail], int, int]:
-        taken: list[tuple[list[LogTail], int, int]] = []
-
-        def take(_: duckdb.DuckDBPyConnection) -> None:
+        def take(_: duckdb.DuckDBPyConnection) -> tuple[list[LogTail], int, int]:
             tails = self._tails
-            taken.append((tails.take(generation), tails.generation, self._writer.commit_seq))
+            taken = tails.take(generation)
             tails.is_copied = tails.generation != generation
+            return taken, tails.generation, self._writer.commit_seq
 
-        await self._writer.run(take)
-        return taken[0]
+        return await self._writer.run(take)
 
     async def release(self) -> bool:
-        released: list[bool] = []
-
-        def release(_: duckdb.DuckDBPyConnection) -> None:
-            released.append(self._writer.checkpoints.release())
-
-        await self._writer.run(release)
-        return released[0]
+        return await self._writer.run(lambda _: self._writer.checkpoints.release())
 
     def waiting(self) -> list[LogTail]:
         return self._tails.take_waiting()

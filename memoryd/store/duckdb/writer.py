@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date
+from typing import TypeVar
 
 import duckdb
 
@@ -45,6 +46,7 @@ UNREADABLE = (
 )
 IDLE_S = 5.0  # so long without a write, and the log is folded in
 
+T = TypeVar("T")
 Announce = Callable[[Applied], None]
 
 
@@ -125,9 +127,11 @@ class Writer:
         """Queue change sets and wait for them; see Commits.write."""
         await self._submit(changes=changes)
 
-    async def run(self, function: Callable[[duckdb.DuckDBPyConnection], object]) -> None:
-        """Run a function between transactions."""
-        await self._submit(run=function)
+    async def run(self, function: Callable[[duckdb.DuckDBPyConnection], T]) -> T:
+        """Run a function between transactions, and return what it returns."""
+        results: list[T] = []
+        await self._submit(run=lambda con: results.append(function(con)))
+        return results[0]
 
     async def count_day(self, day: date) -> None:
         """Let `usage` know what was created on a day; who asks meanwhile waits for the same count."""
@@ -386,12 +390,8 @@ def _tell(followers: Sequence[Announce], applied: Applied, loop: asyncio.Abstrac
 
 
 def _finish(job: _Job, error: Exception | None) -> None:
-    if job.future.done():
-        return
-    if error is None:
-        job.future.set_result(None)
-    else:
-        job.future.set_exception(error)
+    if not job.future.done():
+        job.future.set_result(None) if error is None else job.future.set_exception(error)
 
 
 def _roll_back(con: duckdb.DuckDBPyConnection) -> None:
