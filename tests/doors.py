@@ -13,7 +13,7 @@ from memory_client import Credentials, GrantSpec, GrantStatus, MemoryClient, che
 
 from tests.support import PATIENCE_S, Daemon, running
 
-NO_MODEL = '[embedding]\nprovider = "none"\n'
+NO_MODEL = '[embedding]\nprovider = "none"\n[metrics]\nenabled = true\n'
 
 
 def free_port() -> int:

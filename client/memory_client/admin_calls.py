@@ -115,6 +115,12 @@ def compact_store() -> Call[Compaction]:
     return Call("AdminService", "CompactStore", pb.CompactStoreRequest(), pb.CompactStoreResponse, parse)
 
 
+def metrics() -> Call[str]:
+    """GetMetrics."""
+    pb = admin_service_pb2
+    return Call("AdminService", "GetMetrics", pb.GetMetricsRequest(), pb.GetMetricsResponse, lambda answer: answer.text)
+
+
 def verify_forgotten(memory_id: str, text: str) -> Call[Proof]:
     """VerifyForgotten."""
     pb = admin_service_pb2

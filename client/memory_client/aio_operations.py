@@ -83,6 +83,10 @@ class AsyncOperations:
         """Rewrite the database without the bytes of what was purged (admin socket only)."""
         return await self._send(admin_calls.compact_store())
 
+    async def metrics(self) -> str:
+        """Return figures of the daemon in the text format of Prometheus (admin socket only)."""
+        return await self._send(admin_calls.metrics())
+
     async def verify_forgotten(self, memory_id: str, *, text: str = "") -> Proof:
         """Look for what is left of a purged memory (admin socket only)."""
         return await self._send(admin_calls.verify_forgotten(memory_id, text))

@@ -84,6 +84,10 @@ class Operations:
         """Rewrite the database without the bytes of what was purged (admin socket only)."""
         return self._send(admin_calls.compact_store())
 
+    def metrics(self) -> str:
+        """Return figures of the daemon in the text format of Prometheus (admin socket only)."""
+        return self._send(admin_calls.metrics())
+
     def verify_forgotten(self, memory_id: str, *, text: str = "") -> Proof:
         """Look for what is left of a purged memory (admin socket only)."""
         return self._send(admin_calls.verify_forgotten(memory_id, text))

@@ -193,6 +193,11 @@ class AuditLog:
         fields = {name: value for name, value in record.items() if value}
         return json.dumps(fields, ensure_ascii=False).encode() + b"\n"
 
+    @property
+    def size(self) -> int:
+        """Bytes of the file that is written now."""
+        return self._size
+
     def _append(self, lines: Sequence[bytes]) -> str:
         """Append, and return what went wrong, in words; empty if nothing did. The lock is held."""
         try:

@@ -58,6 +58,13 @@ def add_upkeep_commands(commands: Any, common: argparse.ArgumentParser, client: 
     reembed.add_argument("--dry-run", action="store_true", help="only tell how many have none, and how far it is")
     reembed.add_argument("--no-wait", action="store_true", help="begin, and return at once")
     command("compact", "rewrite the database without the bytes of what was purged", "  memoryd compact\n", _compact)
+    command(
+        "metrics", "print figures of the running daemon for Prometheus (metrics.enabled)",
+        "  memoryd metrics\n"
+        "  memoryd metrics > /var/lib/node_exporter/memoryd.prom.tmp"
+        " && mv /var/lib/node_exporter/memoryd.prom.tmp /var/lib/node_exporter/memoryd.prom\n",
+        _metrics,
+    )  # fmt: skip
     verify = command(
         "verify", "prove that nothing is left of a purged memory",
         "  memoryd verify --forgotten k3j5x2abcdefghijklmnopqrst\n"
@@ -92,6 +99,15 @@ def working(what: str) -> Any:
 
 def _json(value: Any) -> int:
     print(as_json(value))
+    return 0
+
+
+def _metrics(client: Client, args: argparse.Namespace) -> int:
+    with client(args) as memory:
+        text = memory.metrics()
+    if args.json:
+        return _json({"text": text})
+    print(text, end="")
     return 0
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from importlib.metadata import version
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from memoryd.backup.shipper import Shipper
 from memoryd.daemon.config import Config
 from memoryd.daemon.jobs import Progress
 from memoryd.daemon.wiring import now_utc
+from memoryd.model.times import from_us
 from memoryd.store.base import Shipping, StoreInfo
 
 __all__ = ["Backups", "header_of"]
@@ -42,10 +43,14 @@ class Backups:
         self._faults: list[str] = []
         self._proof_fault = ""
         self._is_known = False
+        self._shipped_time: datetime | None = None
+        self._proved_time: datetime | None = None
 
     async def step(self, *, may_copy: bool = True) -> None:
         """Ship what was written since the last step; StoreRefused, OSError."""
+        now = now_utc()
         await self._shipper.step(may_copy=may_copy)
+        self._shipped_time = now
         if not self._is_known:
             await self._look()
 
@@ -74,6 +79,21 @@ class Backups:
             await self._look()
         progress.done_count = 3
         return {"transaction": point.commit_seq, "chains": len(self._held), "removed": len(gone)}
+
+    @property
+    def fault(self) -> str:
+        """Why nothing is stored now; empty: it is."""
+        return self._shipper.fault
+
+    @property
+    def shipped_time(self) -> datetime | None:
+        """When all that was written was last stored; None: not since the start."""
+        return self._shipped_time
+
+    @property
+    def proved_time(self) -> datetime | None:
+        """When a chain was last restored as a trial; None: none was."""
+        return self._proved_time
 
     async def finish(self) -> None:
         """Ship what is left once the store is closed. OSError."""
@@ -111,11 +131,13 @@ class Backups:
 
     def _chains(self, faults: list[str]) -> tuple[str, ...]:
         keep = timedelta(days=self._config.backup.keep_days)
-        told = []
+        told, proofs = [], list[int]()
         for folder in histories(self._root, self._store_id):
             chains = chains_of(folder, faults)
+            proofs += [time_us for chain in chains for _, time_us in chain.proofs]
             for chain in chains[:-1]:
                 day = f"until {chain.points[-1].time + keep:%Y-%m-%d}" if chain.points else "until it is pruned"
                 told.append(f"{chain.folder} ({day})")
             told += [f"{chain.folder} (for {keep.days} days after the next one)" for chain in chains[-1:]]
+        self._proved_time = from_us(max(proofs)) if proofs else None
         return (*told, *faults)

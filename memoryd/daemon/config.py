@@ -112,6 +112,17 @@ class BackupConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class MetricsConfig:
+    """Figures for Prometheus."""
+
+    enabled: bool = key_of(False, "", "whether figures are kept, for: memoryd metrics; needs the extra metrics")
+    listen: str = key_of(
+        "", "", "where a scraper reads them: the path of a Unix socket, or 127.0.0.1:9464; empty: nowhere"
+    )
+    allow_remote: bool = key_of(False, "", "whether listen may be an address that other hosts reach")
+
+
+@dataclass(frozen=True, slots=True)
 class IndexConfig:
     """What is searched in memory."""
 
@@ -276,6 +287,7 @@ class Config:
     audit: AuditConfig = AuditConfig()
     store: StoreConfig = StoreConfig()
     backup: BackupConfig = BackupConfig()
+    metrics: MetricsConfig = MetricsConfig()
     index: IndexConfig = IndexConfig()
     embedding: EmbeddingConfig = EmbeddingConfig()
     memory: MemoryConfig = MemoryConfig()

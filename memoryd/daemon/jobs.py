@@ -27,6 +27,7 @@ from memoryd.domain.ports import Ports
 from memoryd.errors import Conflict, Contended, InvalidArgument, MemorydError, RunNotFound, Unavailable
 from memoryd.model.call_context import CallContext, in_call
 from memoryd.model.change import ChangeSet
+from memoryd.model.measures import Event, Quantity
 from memoryd.model.reports import JobStatus
 from memoryd.model.validation import check_id
 from memoryd.model.work import Lease, Run, RunState, WorkState
@@ -292,6 +293,8 @@ class Jobs:
         finally:
             del self._running[run.job]
         duration_s = round(time.monotonic() - began, 3)
+        self._ports.measures.measure(Quantity.JOB, duration_s, run.job)
+        self._ports.measures.count(Event.JOB_RUN, run.job, state.value)
         if state is RunState.FAILED:
             log.error("job_failed", job=run.job, error=error, run=run.id)
         else:

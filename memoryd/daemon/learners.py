@@ -68,7 +68,9 @@ class Learners:
         if endpoint is not None:
             limits = Limits(llm.max_tokens_per_day, llm.max_cost_per_day, llm.input_price, llm.output_price)
             budget = DailyBudget(ports, limits, clock, config.schedule.zone)
-            self.model = LanguageModel(endpoint, budget, clock, most_at_once=llm.max_concurrent)
+            self.model = LanguageModel(
+                endpoint, budget, clock, most_at_once=llm.max_concurrent, measures=ports.measures
+            )
         self.judge = self.model if learning.judge == OPENAI else None
         self.writer = self.model if learning.writer == OPENAI else None
 

@@ -26,6 +26,8 @@ from memoryd.daemon.config import Config
 from memoryd.daemon.garbage import Garbage
 from memoryd.daemon.jobs import look_at_clock
 from memoryd.daemon.loop_lag import LoopLag
+from memoryd.daemon.metrics import Metrics, is_measured
+from memoryd.daemon.observe import observe
 from memoryd.daemon.schedule import expressions_of
 from memoryd.daemon.servers import Servers
 from memoryd.daemon.status import Running, describe
@@ -40,6 +42,7 @@ from memoryd.domain.retrieval.recall import write_recalls
 from memoryd.embedding.base import Embedder
 from memoryd.errors import EXIT_REFUSED, StoreDamaged, Unavailable
 from memoryd.identity.socket_lease import SocketLease
+from memoryd.model.measures import NO_MEASURES, Measures
 from memoryd.paths import Places
 from memoryd.store.base import Spool, Store, StoreInfo
 from memoryd.store.opening import StoreOptions, StoreRefused, open_store
@@ -78,6 +81,7 @@ class _Daemon:
         self._serving = False
         self._lag = LoopLag(lambda s, times: log.warning("loop_blocked", duration_s=round(s, 3), count=times))
         self._terms = ""
+        self._metrics = Metrics(config, self._loop) if is_measured(config) else None
         self._running = Running(version, places, self._began, self._lag)
 
     def _on_terms(self, done: int, total: int) -> None:
@@ -133,6 +137,10 @@ class _Daemon:
         log.info("stopped", exit_code=self._exit)
         return self._exit
 
+    @property
+    def _measures(self) -> Measures:
+        return NO_MEASURES if self._metrics is None else self._metrics.figures
+
     async def _close(self, store: Store) -> None:
         """Close the store; one that has failed already cannot fail again."""
         try:
@@ -155,6 +163,7 @@ class _Daemon:
                     kept.min_free_bytes,
                     self._places.ledger,
                     Spool(config.backup.spool_bytes, now_utc) if config.backup.directory else None,
+                    self._measures,
                 ),
                 random_bytes=secrets.token_bytes,
                 on_fatal=self._on_fatal,
@@ -163,7 +172,7 @@ class _Daemon:
             )
         )
         try:
-            embedder = await asyncio.to_thread(make_embedder, config)
+            embedder = await asyncio.to_thread(make_embedder, config, self._measures)
         except BaseException:
             await (await opening).close()
             if self._audit is not None:
@@ -210,7 +219,13 @@ class _Daemon:
         clock = ClockWatch(now_utc(), (await store.work.marks()).get(CLOCK_SEEN), uptime_s)
         grants = await make_grants(store)
         ports = await make_ports(
-            self._config, store, embedder, grants=grants, clock=clock, tokenizers=self._places.tokenizers
+            self._config,
+            store,
+            embedder,
+            grants=grants,
+            clock=clock,
+            tokenizers=self._places.tokenizers,
+            measures=self._measures,
         )
         if await catch_up(ports, now=now_utc()):
             log.warning("purges_caught_up", ledger=str(self._places.ledger))
@@ -225,14 +240,21 @@ class _Daemon:
             describe=lambda: describe(self._running, ports, doors, audit),
             backups=self._running.backups,
             closed=info.sandboxes_closed,
+            figures=None if self._metrics is None else self._metrics.text,
         )
         try:
+            if self._metrics is not None:
+                self._metrics.open(
+                    lambda: observe(self._running, ports, doors, audit, self._config.store.min_free_bytes)
+                )
             self._running.faults = await doors.open(lease)
             self._serving = True
             await self._until_stopped(ports, doors, lease, audit)
         finally:
             await doors.stop(0)
             doors.let_go()
+            if self._metrics is not None:
+                await asyncio.to_thread(self._metrics.close)
         if self._exit == EXIT_OK:
             await _flush(ports)
             with contextlib.suppress(Unavailable):  # the next start then believes the time before it

@@ -194,13 +194,14 @@ class Servers:
         describe: Callable[[], Awaitable[dict[str, Any]]],
         backups: Backups | None = None,
         closed: bool = False,
+        figures: Callable[[], bytes] | None = None,
     ) -> None:
         """
         Wire them; nothing is open yet. UnguardedMethod if a service has a method that no one thought about.
 
         Closed, only the admin socket is opened.
         """
-        self._closed = closed
+        self._closed, self._measures = closed, ports.measures
         self._config = config
         self._grants = grants
         self._audit = audit
@@ -236,7 +237,7 @@ class Servers:
             IdentityService(grants, ports.policy),
             GrantService(ports, grants, self.issuer),
             AdminService(
-                ports, self.issuer, self.reembedder, config.sandbox.ended_grace_days, describe, _look_up(audit)
+                ports, self.issuer, self.reembedder, config.sandbox.ended_grace_days, describe, _look_up(audit), figures
             ),
             JobService(ports, self.jobs),
             ConsolidationService(ports, clock),
@@ -257,7 +258,14 @@ class Servers:
         )
         most = self._config.sandbox.max_concurrent_calls
         return Gate(
-            authenticator, self._methods, self._grants, self._audit, self._clock, secrets.token_bytes, most_calls=most
+            authenticator,
+            self._methods,
+            self._grants,
+            self._audit,
+            self._clock,
+            secrets.token_bytes,
+            most_calls=most,
+            measures=self._measures,
         )
 
     def _make_sandbox_server(self, grant: Grant, address: str) -> grpc.aio.Server:

@@ -49,6 +49,7 @@ from memoryd.knowledge.lexicon.spelling import forget_stems
 from memoryd.knowledge.secrets import SecretDetector
 from memoryd.knowledge.text_traits import forget_texts
 from memoryd.model.commits import Applied
+from memoryd.model.measures import NO_MEASURES, Measures
 from memoryd.store.base import Store, StoreInfo
 
 __all__ = [
@@ -123,10 +124,10 @@ def proxy_for(url: str) -> str:
     return urllib.request.getproxies().get(parts.scheme, "")
 
 
-def make_embedder(config: Config) -> Embedder:
+def make_embedder(config: Config, measures: Measures = NO_MEASURES) -> Embedder:
     """Return what the configuration names; ModelRefused if it cannot be used."""
     encoder = _encoder(config)
-    return NoEmbedder() if encoder is None else ScheduledEmbedder(encoder)
+    return NoEmbedder() if encoder is None else ScheduledEmbedder(encoder, measures=measures)
 
 
 def make_reranker(config: Config) -> Reranker | None:
@@ -178,7 +179,7 @@ def page_secret(info: StoreInfo) -> bytes:
     return hashlib.blake2b(info.history_id.encode(), key=info.secret).digest() if info.history_id else info.secret
 
 
-async def make_ports(
+async def make_ports(  # noqa: PLR0913  the wiring of all parts
     config: Config,
     store: Store,
     embedder: Embedder,
@@ -187,6 +188,7 @@ async def make_ports(
     clock: ClockWatch | None = None,
     new_id: Callable[[], str] = new_id,
     tokenizers: Path | None = None,
+    measures: Measures = NO_MEASURES,
 ) -> Ports:
     """
     Wire store, index and embedder: every commit reaches the index before it is acknowledged.
@@ -246,6 +248,7 @@ async def make_ports(
             tokenizer=no_tokenizer if tokenizers is None else _tokenizer_of(tokenizers),
         ),
         shared=SharedState(last_threads=last_threads, clock=clock, faults=Faults(_tell_fault)),
+        measures=measures,
     )
     store.commits.memories.follow(ports.follow)
     indexes.on_fetched(ports.follow)

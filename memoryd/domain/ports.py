@@ -19,6 +19,7 @@ from memoryd.model.change import ChangeSet, Entry
 from memoryd.model.commits import Applied
 from memoryd.model.conversation import Message
 from memoryd.model.grant import NO_LIMITS, Quota
+from memoryd.model.measures import NO_MEASURES, Measures
 from memoryd.model.memory import Memory
 from memoryd.model.message_draft import Masker
 from memoryd.model.scope import Owner
@@ -111,6 +112,7 @@ class Ports:
     policy: Policy = field(default_factory=Policy)
     readers: Readers = field(default_factory=Readers)
     shared: SharedState = field(default_factory=SharedState)
+    measures: Measures = NO_MEASURES
 
     def close(self) -> None:
         """End the threads that are its own; what waits for them is dropped."""

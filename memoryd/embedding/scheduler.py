@@ -29,6 +29,7 @@ from memoryd.embedding.base import Encoder, TokenEncoder
 from memoryd.embedding.windows import LONG_BYTES, codes_of, later_windows
 from memoryd.errors import MemorydError, TextRefused, Unavailable
 from memoryd.model.embedding import Embedded
+from memoryd.model.measures import NO_MEASURES, Measures, Quantity
 
 __all__ = ["ScheduledEmbedder"]
 
@@ -78,9 +79,9 @@ def _bytes_of(embedded: Embedded) -> int:
 class ScheduledEmbedder:
     """Runs an encoder in worker threads."""
 
-    def __init__(self, encoder: Encoder, *, workers: int | None = None) -> None:
+    def __init__(self, encoder: Encoder, *, workers: int | None = None, measures: Measures = NO_MEASURES) -> None:
         """Start the workers; by default one a core, at most two."""
-        self._encoder = encoder
+        self._encoder, self._measures = encoder, measures
         self._ready = threading.Condition()
         self._queries: Lines = OrderedDict()
         self._lines: Lines = OrderedDict()
@@ -115,6 +116,12 @@ class ScheduledEmbedder:
     def dimensions(self) -> int:
         """Length of a vector."""
         return self._encoder.dimensions
+
+    def waiting(self) -> tuple[int, int]:
+        """Return how many queries and documents wait, in texts."""
+        with self._ready:
+            queries = sum(map(len, self._queries.values()))
+            return queries, self._waiting - queries
 
     async def query(self, text: str, *, owner: Hashable, caller: Hashable = None) -> Embedded | None:
         """Return one query as the model sees it; see Embedder.queries."""
@@ -300,8 +307,9 @@ class ScheduledEmbedder:
                 for job in {id(item.job): item.job for item in piece}.values():
                     self._fail(job, TextRefused(f"the text could not be embedded ({type(error).__name__})"))
                 continue
+            ended_s = time.monotonic()
+            self._measures.measure(Quantity.MODEL, ended_s - began_s, "embeddings")
             if not query:
-                ended_s = time.monotonic()
                 self._rest_until_s = ended_s + REST * (ended_s - began_s)
             for item, vectors in zip(piece, embedded, strict=True):
                 item.job.embedded[item.place] = vectors

@@ -88,7 +88,7 @@ class ScopeIndexes:
         self._sizes: dict[Owner, int] = {}
         self._total = 0  # of the sizes
         self._closed = False
-        self.faults = 0
+        self.faults = self.loads = self.evictions = 0
 
     @property
     def scopes(self) -> int:
@@ -179,6 +179,7 @@ class ScopeIndexes:
         try:
             loop = asyncio.get_running_loop()
             seen = (await self._feed.head(owner)).purge_seq
+            self.loads += 1
             built = await loop.run_in_executor(self._loader, self._read, owner)
             if built is None:
                 self._oversized[owner] = seen
@@ -278,6 +279,7 @@ class ScopeIndexes:
             oldest = next((owner for owner in self._ready if owner != keep), None)
             if oldest is None:
                 return
+            self.evictions += 1
             self._drop(oldest)
 
     def apply(self, applied: Applied) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import traceback
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -20,6 +20,7 @@ from memoryd.learning.backoff import backoff_s
 from memoryd.learning.extract import NOTICED, at_once, extract_thread, extract_threads, notice, unnoticed, write_work
 from memoryd.learning.extractor import Exchange, Extractor, Learnt, NotNow
 from memoryd.model.change import ChangeSet
+from memoryd.model.measures import Event
 from memoryd.model.scope import Owner
 from memoryd.model.work import EXTRACTION_JOB, LLM_EXTRACTION_JOB, Run, RunState, Work, WorkState
 
@@ -222,11 +223,16 @@ class Learner:
             assert self._extractor is not None  # noqa: S101  the caller asked
             done, outcomes = await extract_threads(ready, self._extractor, self._ports, now=self._clock())
             counts += Counter({"messages": sum(extracted.message_count for extracted in done), **outcomes})
+            self._count(outcomes)
             return [
                 replace(work, seq=extracted.seq)
                 for work, extracted in zip(ready, done, strict=True)
                 if extracted.goes_on
             ]
+
+    def _count(self, outcomes: Mapping[str, int]) -> None:
+        for outcome, number in outcomes.items():
+            self._ports.measures.count(Event.LEARNT, outcome, number=number)
 
     async def _read_page(self, work: Work, counts: Counter[str]) -> Work | None:
         """Read the next messages of a thread; return its work if it goes on at once."""
@@ -247,6 +253,7 @@ class Learner:
                 counts["failed"] += 1
                 return await self._after_failure(stored, fault, counts)
             counts += Counter({"messages": done.message_count, **done.outcomes})
+            self._count(done.outcomes)
             return replace(stored, seq=done.seq) if done.goes_on else None  # the next page looks how it stands
 
     async def _after_failure(self, work: Work, error: str, counts: Counter[str]) -> Work | None:

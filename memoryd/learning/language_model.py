@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from functools import cache
@@ -12,6 +13,7 @@ from typing import Any
 from memoryd.learning.backoff import backoff_s
 from memoryd.learning.budget import BudgetSpent, DailyBudget, Spent
 from memoryd.llm.endpoint import ChatEndpoint, ChatUnavailable, QuestionRefused, Reply
+from memoryd.model.measures import NO_MEASURES, Measures, Quantity
 from memoryd.model.validation import text_digest
 
 __all__ = ["PROBE", "LanguageModel", "prompt_of"]
@@ -37,10 +39,16 @@ class LanguageModel:
     """Asks an endpoint. It raises Unavailable in one of its forms, and never blocks a call of anybody's."""
 
     def __init__(
-        self, endpoint: ChatEndpoint, budget: DailyBudget, clock: Callable[[], datetime], *, most_at_once: int = 2
+        self,
+        endpoint: ChatEndpoint,
+        budget: DailyBudget,
+        clock: Callable[[], datetime],
+        *,
+        most_at_once: int = 2,
+        measures: Measures = NO_MEASURES,
     ) -> None:
         """Take the endpoint and the budget; nothing is asked yet."""
-        self._endpoint, self._budget, self._clock = endpoint, budget, clock
+        self._endpoint, self._budget, self._clock, self._measures = endpoint, budget, clock, measures
         self._turns = asyncio.Semaphore(most_at_once)
         self._failed = 0
         self._refused: set[bytes] = set()
@@ -87,8 +95,10 @@ class LanguageModel:
             nonlocal reserved
             reserved = await self._reserved(most)
 
+        began = time.perf_counter()
         try:
             reply = await self._endpoint.ask(system, question, schema, again=again)
+            self._measures.measure(Quantity.MODEL, time.perf_counter() - began, "chat")
         except ChatUnavailable as error:
             self._leave_alone(error)
             if not error.may_be_billed:

@@ -44,6 +44,8 @@ class CallContext:
     purge: bool = False
     """Whether it asked to erase for good."""
     ids: list[str] = field(default_factory=list)
+    began_s: float = 0.0
+    """By a clock that only goes on, in seconds."""
     changes: list[asyncio.Future[Any]] = field(default_factory=list)
     """What it began and goes on with even if its caller hangs up."""
     recorded: frozenset[str] | None = None

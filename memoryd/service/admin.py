@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from typing import Any
@@ -13,7 +14,7 @@ from memoryd.domain.forgetting.verify import compact, verify_forgotten
 from memoryd.domain.people.enrich import enrich
 from memoryd.domain.ports import Ports
 from memoryd.domain.writing.reembed import Reembedder
-from memoryd.errors import InvalidArgument
+from memoryd.errors import InvalidArgument, Unavailable
 from memoryd.identity.garbage import run_gc
 from memoryd.identity.issuer import GrantIssuer
 from memoryd.model import limits
@@ -39,13 +40,14 @@ class AdminService:
         ended_grace_days: float,
         describe: Callable[[], Awaitable[dict[str, Any]]],
         look_up: Callable[[str], Sighting] = lambda _: Sighting(),
+        figures: Callable[[], bytes] | None = None,
     ) -> None:
         """
-        Take what tells about the process, and what the audit log knows of an id.
+        Take what tells about the process, what the audit log knows of an id, and what makes the text of the figures.
 
         The keys of the former are the fields of GetServerInfoResponse.
         """
-        self._look_up = look_up
+        self._look_up, self._figures = look_up, figures
         self._ports = ports
         self._issuer = issuer
         self._reembedder = reembedder
@@ -54,6 +56,11 @@ class AdminService:
 
     async def GetServerInfo(self, request: pb.GetServerInfoRequest, call: Call) -> pb.GetServerInfoResponse:  # noqa: ARG002  it asks for nothing
         return pb.GetServerInfoResponse(**await self._describe())
+
+    async def GetMetrics(self, request: pb.GetMetricsRequest, call: Call) -> pb.GetMetricsResponse:  # noqa: ARG002  it asks for nothing
+        if self._figures is None:
+            raise Unavailable("no figures are kept; set metrics.enabled = true, and restart memoryd")
+        return pb.GetMetricsResponse(text=(await asyncio.to_thread(self._figures)).decode())
 
     async def RunGc(self, request: pb.RunGcRequest, call: Call) -> pb.RunGcResponse:
         report = await run_gc(

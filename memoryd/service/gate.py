@@ -38,6 +38,7 @@ from memoryd.identity.grants import Grants
 from memoryd.model.call_context import CallContext, in_call, when_completed
 from memoryd.model.caller import Caller
 from memoryd.model.grant import Door, Permission
+from memoryd.model.measures import NO_MEASURES, Event, Level, Measures, Quantity
 from memoryd.service.methods import IDENTITY, Access, Method
 from memoryd.service.status import STATUS_KEY, status_of
 from memoryd.turns import are_exhausted
@@ -87,7 +88,7 @@ class Call:
 class Gate(grpc.GenericRpcHandler):
     """Serves methods to the callers of one authenticator."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  the wiring of all parts
         self,
         authenticator: Authenticator,
         methods: Mapping[str, Method],
@@ -97,6 +98,7 @@ class Gate(grpc.GenericRpcHandler):
         random_bytes: Callable[[int], bytes],
         *,
         most_calls: int,
+        measures: Measures = NO_MEASURES,
     ) -> None:
         """
         Serve `methods`, by path; those for the host exist on the admin socket alone.
@@ -109,7 +111,7 @@ class Gate(grpc.GenericRpcHandler):
         self._grants = grants
         self._audit = audit
         self._clock = clock
-        self._random_bytes = random_bytes
+        self._random_bytes, self._measures = random_bytes, measures
         self._handlers: dict[str, Any] = {}
 
     def service(self, handler_call_details: Any) -> Any:
@@ -153,8 +155,12 @@ class Gate(grpc.GenericRpcHandler):
     def _server_of(self, method: Method) -> _Serve:
         async def serve(messages: AsyncIterator[bytes], context: Any) -> bytes:
             call_context = self._trail(method.name)
-            with in_call(call_context):
-                outcome = await self._outcome(method, messages, context, call_context)
+            self._measures.change(Level.CALLS, 1, call_context.door)
+            try:
+                with in_call(call_context):
+                    outcome = await self._outcome(method, messages, context, call_context)
+            finally:
+                self._measures.change(Level.CALLS, -1, call_context.door)
             if isinstance(outcome, bytes):
                 return outcome
             del messages  # what aborts a call keeps this frame until the collector comes
@@ -264,9 +270,14 @@ class Gate(grpc.GenericRpcHandler):
             door=authenticator.door.value,
             listener=authenticator.grant_id,
             grant_id=authenticator.grant_id,
+            began_s=time.perf_counter(),
         )
 
     def _note(self, call_context: CallContext, outcome: str, reason: str = "", field: str = "") -> None:
+        took_s = time.perf_counter() - call_context.began_s
+        self._measures.measure(Quantity.RPC, took_s, call_context.rpc, outcome, call_context.door)
+        if reason:
+            self._measures.count(Event.REFUSED, reason)
         if self._audit is not None:
             self._audit.note(call_context, outcome, reason, field)
 

@@ -93,6 +93,7 @@ RULES: Mapping[str, Rule] = {
     "AdminService/RunEnrichment": _HOST,
     "AdminService/RunReembedding": _HOST,
     "AdminService/CompactStore": _HOST,
+    "AdminService/GetMetrics": _HOST,
     "AdminService/VerifyForgotten": _HOST,
     "AdminService/EraseUser": _HOST,
     "AdminService/ListOwners": _HOST,

@@ -27,6 +27,7 @@ from memoryd.store.work import WorkStore
 __all__ = [
     "Downgrade",
     "FileBacked",
+    "FileFigures",
     "GrantStore",
     "LogTail",
     "LoggedCommit",
@@ -216,6 +217,19 @@ class OwnerStore(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class FileFigures:
+    """How the files of a store are, and what waits for them."""
+
+    store_bytes: int
+    """Without the log."""
+    log_bytes: int
+    free_bytes: int | None
+    """On the disk; None: it does not answer."""
+    waiting_writes: int
+    waiting_reads: int
+
+
 class FileBacked(Protocol):
     """What only a store in files has."""
 
@@ -244,6 +258,10 @@ class FileBacked(Protocol):
 
     @backups.setter
     def backups(self, tell: Callable[[], Sequence[str]]) -> None: ...
+
+    def figures(self) -> FileFigures:
+        """Return how they are now."""
+        ...
 
     async def traces(self, text: str) -> list[str]:
         """

@@ -8,6 +8,7 @@ from pathlib import Path
 from uuid import UUID
 
 from memoryd.model.call_context import Journal
+from memoryd.model.measures import NO_MEASURES, Measures
 from memoryd.store.base import Downgrade, Spool, Store, StoreCheck
 from memoryd.store.ledger import PurgeLedger
 from memoryd.store.ram import RamStore
@@ -43,6 +44,7 @@ class StoreOptions:
     """The folder of the ledger of purges; None: it has none."""
     spool: Spool | None = None
     """What of the log is kept for who ships it to a backup; None: no one does."""
+    measures: Measures = NO_MEASURES
 
 
 def _no_one(_: str) -> None:
@@ -87,6 +89,7 @@ def open_store(
             journal=open_journal(),
             ledger=ledger,
             spool=options.spool,
+            measures=options.measures,
         )
     except BaseException:
         if ledger is not None:

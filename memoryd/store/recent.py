@@ -8,8 +8,9 @@ needed; nothing is missed.
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict, deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -18,7 +19,9 @@ from memoryd.model.change import ChangeSet, Entry
 from memoryd.model.commits import Applied, Head, merged
 from memoryd.model.scope import Owner
 
-__all__ = ["Heads", "RecentChanges"]
+__all__ = ["Announce", "Heads", "RecentChanges", "tell_of_commit"]
+
+Announce = Callable[[Applied], None]
 
 MOST_BYTES = 16 << 20  # of change sets that are kept, all owners together
 MOST_HEADS = 65_536  # owners whose number is known exactly: 20 MB
@@ -151,3 +154,12 @@ def _bytes_of(entry: Entry) -> int:
     vectors = (0 if entry.vector is None else entry.vector.nbytes) + len(entry.tokens) + len(entry.windows)
     names = len(entry.memory.mentions) * BYTES_A_MENTION
     return BYTES_AN_ENTRY + len(entry.memory.content) + len(entry.terms) + vectors + names
+
+
+def tell_of_commit(followers: Sequence[Announce], applied: Applied, loop: asyncio.AbstractEventLoop) -> None:
+    """Tell those who follow the commits; what is committed is acknowledged, whatever goes wrong with one of them."""
+    for announce in followers:
+        try:
+            announce(applied)
+        except Exception as error:  # noqa: BLE001  see above
+            loop.call_exception_handler({"message": "a follower of commits failed", "exception": error})

@@ -22,6 +22,37 @@ else:
 DESCRIPTOR: google.protobuf.descriptor.FileDescriptor
 
 @typing.final
+class GetMetricsRequest(google.protobuf.message.Message):
+    """Nothing to say."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+
+Global___GetMetricsRequest: typing_extensions.TypeAlias = GetMetricsRequest
+
+@typing.final
+class GetMetricsResponse(google.protobuf.message.Message):
+    """The figures."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    TEXT_FIELD_NUMBER: builtins.int
+    text: builtins.str
+    """In the text format of Prometheus, version 0.0.4."""
+    def __init__(
+        self,
+        *,
+        text: builtins.str = ...,
+    ) -> None: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["text", b"text"]
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+
+Global___GetMetricsResponse: typing_extensions.TypeAlias = GetMetricsResponse
+
+@typing.final
 class GetServerInfoRequest(google.protobuf.message.Message):
     """Nothing to say."""
 

@@ -80,6 +80,11 @@ class AdminServiceStub(object):
                 request_serializer=memoryd_dot_v1_dot_admin__service__pb2.ListOwnersRequest.SerializeToString,
                 response_deserializer=memoryd_dot_v1_dot_admin__service__pb2.ListOwnersResponse.FromString,
                 _registered_method=True)
+        self.GetMetrics = channel.unary_unary(
+                '/memoryd.v1.AdminService/GetMetrics',
+                request_serializer=memoryd_dot_v1_dot_admin__service__pb2.GetMetricsRequest.SerializeToString,
+                response_deserializer=memoryd_dot_v1_dot_admin__service__pb2.GetMetricsResponse.FromString,
+                _registered_method=True)
 
 
 class AdminServiceServicer(object):
@@ -165,6 +170,15 @@ class AdminServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetMetrics(self, request, context):
+        """Returns figures of the daemon in the text format of Prometheus: how long calls take, how much is stored, what
+        waits. None of them names a user, a memory or a text. Idempotent. The caller must be on the admin socket.
+        Errors: UNAVAILABLE (UNAVAILABLE): no figures are kept (metrics.enabled).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_AdminServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -212,6 +226,11 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     servicer.ListOwners,
                     request_deserializer=memoryd_dot_v1_dot_admin__service__pb2.ListOwnersRequest.FromString,
                     response_serializer=memoryd_dot_v1_dot_admin__service__pb2.ListOwnersResponse.SerializeToString,
+            ),
+            'GetMetrics': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetMetrics,
+                    request_deserializer=memoryd_dot_v1_dot_admin__service__pb2.GetMetricsRequest.FromString,
+                    response_serializer=memoryd_dot_v1_dot_admin__service__pb2.GetMetricsResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -458,6 +477,33 @@ class AdminService(object):
             '/memoryd.v1.AdminService/ListOwners',
             memoryd_dot_v1_dot_admin__service__pb2.ListOwnersRequest.SerializeToString,
             memoryd_dot_v1_dot_admin__service__pb2.ListOwnersResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetMetrics(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/memoryd.v1.AdminService/GetMetrics',
+            memoryd_dot_v1_dot_admin__service__pb2.GetMetricsRequest.SerializeToString,
+            memoryd_dot_v1_dot_admin__service__pb2.GetMetricsResponse.FromString,
             options,
             channel_credentials,
             insecure,

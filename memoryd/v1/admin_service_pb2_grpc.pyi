@@ -69,6 +69,11 @@ class AdminServiceStub:
     bytes. It reads every row. Idempotent. The caller must be on the admin socket.
     Errors: INVALID_ARGUMENT (INVALID_FIELD): limit is negative or above 1000.
     """
+    GetMetrics: grpc.UnaryUnaryMultiCallable[memoryd.v1.admin_service_pb2.GetMetricsRequest, memoryd.v1.admin_service_pb2.GetMetricsResponse]
+    """Returns figures of the daemon in the text format of Prometheus: how long calls take, how much is stored, what
+    waits. None of them names a user, a memory or a text. Idempotent. The caller must be on the admin socket.
+    Errors: UNAVAILABLE (UNAVAILABLE): no figures are kept (metrics.enabled).
+    """
 
 @typing.type_check_only
 class AdminServiceAsyncStub(AdminServiceStub):
@@ -116,6 +121,11 @@ class AdminServiceAsyncStub(AdminServiceStub):
     """Lists the users and chats that have memories or messages stored, those with most text first, with counts and
     bytes. It reads every row. Idempotent. The caller must be on the admin socket.
     Errors: INVALID_ARGUMENT (INVALID_FIELD): limit is negative or above 1000.
+    """
+    GetMetrics: grpc.aio.UnaryUnaryMultiCallable[memoryd.v1.admin_service_pb2.GetMetricsRequest, memoryd.v1.admin_service_pb2.GetMetricsResponse]  # type: ignore[assignment]
+    """Returns figures of the daemon in the text format of Prometheus: how long calls take, how much is stored, what
+    waits. None of them names a user, a memory or a text. Idempotent. The caller must be on the admin socket.
+    Errors: UNAVAILABLE (UNAVAILABLE): no figures are kept (metrics.enabled).
     """
 
 class AdminServiceServicer(metaclass=abc.ABCMeta):
@@ -215,6 +225,17 @@ class AdminServiceServicer(metaclass=abc.ABCMeta):
         """Lists the users and chats that have memories or messages stored, those with most text first, with counts and
         bytes. It reads every row. Idempotent. The caller must be on the admin socket.
         Errors: INVALID_ARGUMENT (INVALID_FIELD): limit is negative or above 1000.
+        """
+
+    @abc.abstractmethod
+    def GetMetrics(
+        self,
+        request: memoryd.v1.admin_service_pb2.GetMetricsRequest,
+        context: _ServicerContext,
+    ) -> typing.Union[memoryd.v1.admin_service_pb2.GetMetricsResponse, collections.abc.Awaitable[memoryd.v1.admin_service_pb2.GetMetricsResponse]]:
+        """Returns figures of the daemon in the text format of Prometheus: how long calls take, how much is stored, what
+        waits. None of them names a user, a memory or a text. Idempotent. The caller must be on the admin socket.
+        Errors: UNAVAILABLE (UNAVAILABLE): no figures are kept (metrics.enabled).
         """
 
 def add_AdminServiceServicer_to_server(servicer: AdminServiceServicer, server: typing.Union[grpc.Server, grpc.aio.Server]) -> None: ...

@@ -49,7 +49,7 @@ function _shtab_memoryd_using
   test "$_shtab_memoryd_cmdpath" = "$argv"
 end
 
-set -g _shtab_memoryd_commands serve check backup 'backup take' 'backup list' 'backup verify' 'backup prune' restore upgrade downgrade status gc decay enrich reembed compact verify review 'review list' 'review approve' 'review reject' jobs 'jobs list' 'jobs show' 'jobs run' 'jobs retry' 'jobs cancel' consolidate reflect sessions users user 'user erase' sandbox 'sandbox open' 'sandbox list' 'sandbox close' grant 'grant list' 'grant memories' 'grant forget' token 'token issue' 'token attenuate' 'token inspect' 'token revoke' 'token rotate' audit completion
+set -g _shtab_memoryd_commands serve check backup 'backup take' 'backup list' 'backup verify' 'backup prune' restore upgrade downgrade status gc decay enrich reembed compact metrics verify review 'review list' 'review approve' 'review reject' jobs 'jobs list' 'jobs show' 'jobs run' 'jobs retry' 'jobs cancel' consolidate reflect sessions users user 'user erase' sandbox 'sandbox open' 'sandbox list' 'sandbox close' grant 'grant list' 'grant memories' 'grant forget' token 'token issue' 'token attenuate' 'token inspect' 'token revoke' 'token rotate' audit completion
 set -g _shtab_memoryd_opts_with_value --accept-loss --agent --allow --as --at --audience --call --calls-per-second --chat --config --connections --data-dir --door --forgotten --grant --id --keep-days --label --ledger --limit --mount --out --outcome --rpc --since --socket --state --stored-bytes --stored-memories --text --thread --to-schema --token-file --transaction --ttl --until --user --via --writes-per-day -n
 
 complete -c memoryd -e
@@ -169,6 +169,12 @@ complete -c memoryd -n '_shtab_memoryd_using compact' -l config -x -d 'TOML file
 complete -c memoryd -n '_shtab_memoryd_using compact' -l data-dir -x -d 'where the database is'
 complete -c memoryd -n '_shtab_memoryd_using compact' -l socket -x -d 'the admin socket'
 complete -c memoryd -n '_shtab_memoryd_using compact' -l json -d 'print JSON'
+complete -c memoryd -n '_shtab_memoryd_using; and test $_shtab_memoryd_npos -eq 0' -a metrics -d 'Print figures of the running daemon for Prometheus (metrics.enabled).'
+complete -c memoryd -n '_shtab_memoryd_using metrics' -s h -l help -d 'show this help message and exit'
+complete -c memoryd -n '_shtab_memoryd_using metrics' -l config -x -d 'TOML file (default: memoryd.toml where XDG says)'
+complete -c memoryd -n '_shtab_memoryd_using metrics' -l data-dir -x -d 'where the database is'
+complete -c memoryd -n '_shtab_memoryd_using metrics' -l socket -x -d 'the admin socket'
+complete -c memoryd -n '_shtab_memoryd_using metrics' -l json -d 'print JSON'
 complete -c memoryd -n '_shtab_memoryd_using; and test $_shtab_memoryd_npos -eq 0' -a verify -d 'Prove that nothing is left of a purged memory.'
 complete -c memoryd -n '_shtab_memoryd_using verify' -s h -l help -d 'show this help message and exit'
 complete -c memoryd -n '_shtab_memoryd_using verify' -l config -x -d 'TOML file (default: memoryd.toml where XDG says)'

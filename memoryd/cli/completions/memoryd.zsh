@@ -21,6 +21,7 @@ _shtab_memoryd_commands() {
     gc:'Erase what is past its grace.'
     grant:'look at grants, and clean up what came through one'
     jobs:'Show, start, and cancel the daemon'"'"'s own work.'
+    metrics:'Print figures of the running daemon for Prometheus (metrics.enabled).'
     reembed:'Give every memory a vector of the model in use; it goes on if you stop watching.'
     reflect:'Sum up the last seven days of each user and chat.'
     restore:'Make a data directory of a backup, as the store was after one of its transactions.'
@@ -411,6 +412,17 @@ _shtab_memoryd_jobs_show_options=(
 # guard to ensure default positional specs are added only once per session
 _shtab_memoryd_jobs_show_defaults_added=0
 
+_shtab_memoryd_metrics_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--config[TOML file (default\: memoryd.toml where XDG says)]:FILE:"
+  "--data-dir[where the database is]:DIR:"
+  "--socket[the admin socket]:PATH:"
+  "--json[print JSON]"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_memoryd_metrics_defaults_added=0
+
 _shtab_memoryd_reembed_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--config[TOML file (default\: memoryd.toml where XDG says)]:FILE:"
@@ -772,6 +784,7 @@ _shtab_memoryd() {
         gc) _arguments -C -s $_shtab_memoryd_gc_options ;;
         grant) _shtab_memoryd_grant ;;
         jobs) _shtab_memoryd_jobs ;;
+        metrics) _arguments -C -s $_shtab_memoryd_metrics_options ;;
         reembed) _arguments -C -s $_shtab_memoryd_reembed_options ;;
         reflect) _arguments -C -s $_shtab_memoryd_reflect_options ;;
         restore) _arguments -C -s $_shtab_memoryd_restore_options ;;

@@ -34,6 +34,7 @@ from memoryd.model import limits
 from memoryd.model.caller import Caller
 from memoryd.model.change import ChangeSet, ConversationChange, NewMessage, RecordedRequest
 from memoryd.model.conversation import Message, Role, Session, Thread
+from memoryd.model.measures import Event
 from memoryd.model.message_draft import MessageDraft
 from memoryd.model.receipt import AppendReceipt
 from memoryd.model.talk import Appended, AppendedMessage
@@ -134,6 +135,8 @@ class _Append(Write[Appended]):
     def _prepared(self, draft: MessageDraft, is_gone: Callable[[], bool]) -> tuple[MessageDraft, bool, str]:
         clean = draft.masked(self.ports.guards.masker(draft.characters, is_gone), self.ports.guards.is_token)
         probe = self._message(clean, "", 0, "", draft.create_time or self.now, masked=False)
+        if clean != draft:
+            self.ports.measures.count(Event.MASKED)
         return clean, clean != draft, " ".join(analyse(indexed_text(probe.create_time, probe.voice, (), probe.words)))
 
     def _message(

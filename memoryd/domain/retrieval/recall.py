@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -43,6 +44,7 @@ from memoryd.model.caller import Caller
 from memoryd.model.change import Entry
 from memoryd.model.commits import Recalled
 from memoryd.model.embedding import Embedded
+from memoryd.model.measures import Event, Quantity
 from memoryd.model.memory import Memory, ShownMemory
 from memoryd.model.query import Query
 from memoryd.model.results import Hit, Leg, LegScore, Miss, SearchResult
@@ -115,6 +117,7 @@ async def find(
     seen = query.filter.as_of or now
     indexes = [await scopes.index(owner) for owner in scopes.seen_by(caller)]
     embedded, embedding_s = await prompt.embedded()
+    ports.measures.measure(Quantity.SEARCH_STEP, embedding_s, "embedding")
     names = await _names(query.text, caller, scopes)
     ready = [index for index in indexes if index is not None]
     missing = _missing_legs(embedded, ready)
@@ -134,15 +137,21 @@ async def find(
             )
             asked.append(_asked(query, sentence, question, _telling(sentence, ports.shared), kept))
         async with _turn(caller, ready, ports):
+            began = time.perf_counter()
             found = await _ordered(query, asked, ready, scopes, missing)
+            ports.measures.measure(Quantity.SEARCH_STEP, time.perf_counter() - began, "ranking")
             if query.why_not:
                 miss = await why_not(query, asked, found, ready, caller, scopes, now=now)
         if len(found) > FEW:
             await let_others()
+    ordered_s = time.perf_counter()
     as_was = [_as_was(hit.memory, query.filter.as_of) for hit in found]
     newer = await newer_of(as_was, query.filter, caller, scopes, now)
     memories = await present(as_was, caller, ports, seen, scopes=scopes)
     hits = [_hit(hit, memory, newer.get(memory.id)) for hit, memory in zip(found, memories, strict=True)]
+    ports.measures.measure(Quantity.SEARCH_STEP, time.perf_counter() - ordered_s, "presentation")
+    if not hits:
+        ports.measures.count(Event.EMPTY_SEARCH)
     return SearchResult(tuple(hits), tuple(missing), miss, embedding_s)
 
 

@@ -26,6 +26,7 @@ from memoryd.model.caller import Caller
 from memoryd.model.change import ChangeSet, RecordedRequest
 from memoryd.model.embedding import Embedded
 from memoryd.model.grant import GrantUsage
+from memoryd.model.measures import Event
 from memoryd.model.memory import Draft, Memory, State
 from memoryd.model.receipt import AddReceipt, Rejection, StatementOutcome
 from memoryd.model.results import AddResult
@@ -140,6 +141,8 @@ class _Statements(Write[list[AddResult]]):
         change = await session.change(request.record(AddReceipt(tuple(outcomes)), self.now))
 
         async def answer() -> list[AddResult]:
+            for outcome in outcomes:
+                self.ports.measures.count(Event.ADDED, outcome.outcome.value)
             return [
                 await self._result(outcome, outcomes[n + 1 :], session.memory) for n, outcome in enumerate(outcomes)
             ]

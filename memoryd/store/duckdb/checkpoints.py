@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import time
+
 import duckdb
 
+from memoryd.model.measures import Measures, Quantity
 from memoryd.store.base import Spool
 from memoryd.store.duckdb.files import WAL_SHARE, beside
 from memoryd.store.duckdb.opening import Opened
@@ -20,9 +23,9 @@ LOG_SHARE = 2 * WAL_SHARE  # a log that is shipped is folded in before DuckDB wo
 class Checkpoints:
     """The checkpoints of one database."""
 
-    def __init__(self, opened: Opened, space: FreeSpace, spool: Spool | None) -> None:
+    def __init__(self, opened: Opened, space: FreeSpace, spool: Spool | None, measures: Measures) -> None:
         """Keep the log for who ships it, if there is a spool."""
-        self._opened, self._space = opened, space
+        self._opened, self._space, self._measures = opened, space, measures
         self.tails = None if spool is None else LogTails(opened.path, spool)
         self.attach()
 
@@ -59,7 +62,9 @@ class Checkpoints:
     def checkpoint(self) -> None:
         """Fold the log in, and keep it for who ships it. Raises duckdb.Error."""
         self.keep_log()
+        began = time.perf_counter()
         self._opened.connection.execute("CHECKPOINT")
+        self._measures.measure(Quantity.CHECKPOINT, time.perf_counter() - began)
         if self.tails is not None:
             self.tails.checkpointed()
 

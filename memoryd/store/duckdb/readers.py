@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 from memoryd.errors import Unavailable
 from memoryd.model.call_context import current_call
+from memoryd.model.measures import Measures, Quantity
 from memoryd.store.duckdb.gate import ReadGate
 from memoryd.store.duckdb.opening import Opened
 from memoryd.store.duckdb.writer import Writer
@@ -71,16 +73,17 @@ class _Turns:
 class Readers:
     """Runs what reads the database."""
 
-    def __init__(self, opened: Opened, writer: Writer) -> None:
+    def __init__(self, opened: Opened, writer: Writer, measures: Measures) -> None:
         """Read from an open database; `writer` says what a fault of the engine means."""
         self._opened = opened
-        self._writer = writer
+        self._writer, self._measures = writer, measures
         self._pool = started(ThreadPoolExecutor(THREADS, "store-read"), THREADS)
         self._turns = _Turns(MOST_OF_A_GRANT)
         self._local = threading.local()
         self._cursors: list[duckdb.DuckDBPyConnection] = []
         self.gate = ReadGate()
         self.closed = False
+        self._asked = 0
 
     def cursor(self) -> duckdb.DuckDBPyConnection:
         """Return the cursor of this thread."""
@@ -101,6 +104,13 @@ class Readers:
 
     async def read(self, function: Callable[..., T], *args: Any) -> T:
         """Run a function in a thread that reads; Unavailable or StoreDamaged in words of the contract."""
+        self._asked += 1
+        try:
+            return await self._read(function, *args)
+        finally:
+            self._asked -= 1
+
+    async def _read(self, function: Callable[..., T], *args: Any) -> T:
         loop, call = asyncio.get_running_loop(), current_call()
         if self.closed:
             raise Unavailable("the daemon is shutting down")
@@ -116,11 +126,19 @@ class Readers:
 
     def read_here(self, function: Callable[[], T]) -> T:
         """Run a function that reads in this thread; errors as of `read`."""
+        began = time.perf_counter()
         try:
             with self.gate.reading():
                 return function()
         except duckdb.Error as error:
             raise self._writer.explain(error) from None
+        finally:
+            self._measures.measure(Quantity.STORE, time.perf_counter() - began, "read")
+
+    @property
+    def waiting(self) -> int:
+        """How many reads are asked for, and not answered yet."""
+        return self._asked
 
     def close_cursors(self) -> None:
         """Let go of every cursor; no one may be reading."""

@@ -13,13 +13,15 @@ import duckdb
 from memoryd.errors import StoreDamaged, Unavailable
 from memoryd.model.call_context import Journal
 from memoryd.model.erasure import Erasures
+from memoryd.model.measures import NO_MEASURES, Measures
 from memoryd.model.reports import Compaction
-from memoryd.store.base import FileBacked, LogTail, Shipping, Spool, StoreInfo
+from memoryd.store.base import FileBacked, FileFigures, LogTail, Shipping, Spool, StoreInfo
 from memoryd.store.duckdb import Opened, unreadable
 from memoryd.store.duckdb.commits import DuckDBCommits
 from memoryd.store.duckdb.compact import remains_of
 from memoryd.store.duckdb.compactor import Compactor, size_of
 from memoryd.store.duckdb.conversations import DuckDBConversations
+from memoryd.store.duckdb.files import beside
 from memoryd.store.duckdb.memories import DuckDBMemories
 from memoryd.store.duckdb.owners import DuckDBGrants, DuckDBOwners, DuckDBPeople
 from memoryd.store.duckdb.purges import note_purge
@@ -64,6 +66,16 @@ class DuckDBFiles:
 
     def copies(self) -> list[str]:
         return [str(path) for path in remains_of(self._opened.path)]
+
+    def figures(self) -> FileFigures:
+        path = self._opened.path
+        try:
+            free = self._writer.space.bytes
+        except OSError:
+            free = None
+        log = beside(path, ".wal")
+        log_bytes = log.stat().st_size if log.exists() else 0
+        return FileFigures(path.stat().st_size, log_bytes, free, self._writer.waiting, self._readers.waiting)
 
     async def traces(self, text: str) -> list[str]:
         return await self._readers.read(lambda: traces_of(self._readers.cursor(), self._opened.path, text))
@@ -141,6 +153,7 @@ class DuckDBStore:
         journal: Journal | None = None,
         ledger: PurgeLedger | None = None,
         spool: Spool | None = None,
+        measures: Measures = NO_MEASURES,
     ) -> None:
         """
         Take over a database and its ledger of purges.
@@ -157,10 +170,11 @@ class DuckDBStore:
                 journal=journal,
                 ledger=ledger,
                 spool=spool,
+                measures=measures,
             )
         except duckdb.Error as error:
             raise unreadable(opened.path, error) from None
-        self._readers = Readers(opened, self._writer)
+        self._readers = Readers(opened, self._writer, measures)
         compactor = Compactor(opened, self._writer, self._readers, min_free_bytes=min_free_bytes)
         self.files: FileBacked | None = DuckDBFiles(opened, self._readers, self._writer, compactor, ledger)
         self.commits = DuckDBCommits(self._readers, self._writer)

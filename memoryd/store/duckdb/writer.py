@@ -23,7 +23,8 @@ import duckdb
 from memoryd.errors import Contended, LimitExceeded, MemorydError, OutcomeUnknown, StoreDamaged, Unavailable
 from memoryd.model.call_context import CallContext, Journal, current_call
 from memoryd.model.change import ChangeSet
-from memoryd.model.commits import Applied, Head, Recalled
+from memoryd.model.commits import Head, Recalled
+from memoryd.model.measures import NO_MEASURES, Measures, Quantity
 from memoryd.model.scope import Owner
 from memoryd.store.base import Spool
 from memoryd.store.duckdb import rows
@@ -36,7 +37,7 @@ from memoryd.store.duckdb.space import FreeSpace
 from memoryd.store.duckdb.usage import UsageChanges, UsageCounts, counted_on, totals
 from memoryd.store.duckdb.vectors import VectorColumns
 from memoryd.store.ledger import PurgeLedger
-from memoryd.store.recent import Heads, RecentChanges
+from memoryd.store.recent import Announce, Heads, RecentChanges, tell_of_commit
 
 __all__ = ["Writer"]
 
@@ -47,7 +48,6 @@ UNREADABLE = (
 IDLE_S = 5.0  # so long without a write, and the log is folded in
 
 T = TypeVar("T")
-Announce = Callable[[Applied], None]
 
 
 @dataclass(slots=True)
@@ -73,6 +73,7 @@ class Writer:
         journal: Journal | None = None,
         ledger: PurgeLedger | None = None,
         spool: Spool | None = None,
+        measures: Measures = NO_MEASURES,
     ) -> None:
         """
         Start the thread. Below min_free_bytes of free space, inserts are refused.
@@ -82,8 +83,8 @@ class Writer:
         self._opened = opened
         self._con = opened.connection
         self._seq = opened.commit_seq
-        self._space = FreeSpace(opened.path, min_free_bytes)
-        self._space.keep_reserve()
+        self.space = FreeSpace(opened.path, min_free_bytes)
+        self.space.keep_reserve()
         self.damage = ""
         """What is damaged of the file, as far as anybody has seen; empty: nothing."""
         self.ended_by_damage = False
@@ -100,7 +101,7 @@ class Writer:
         self.message_vectors = VectorColumns(opened.connection, "message_vectors")
         self._on_fatal = on_fatal
         self._journal, self._ledger = journal, ledger
-        self.checkpoints = Checkpoints(opened, self._space, spool)
+        self.checkpoints, self._measures = Checkpoints(opened, self.space, spool, measures), measures
         self._fatal = ""
         self._closed = False
         self._ending = False  # the thread has seen that it is to end
@@ -114,6 +115,11 @@ class Writer:
     def commit_seq(self) -> int:
         """The number of the last change set."""
         return self._seq
+
+    @property
+    def waiting(self) -> int:
+        """How many changes wait for the thread."""
+        return self._jobs.qsize()
 
     def on_commit(self, callback: Announce) -> None:
         """Call back on the event loop, after each commit and before its waiter goes on."""
@@ -235,7 +241,7 @@ class Writer:
     def _look_after_files(self) -> None:
         self._fold(least_bytes=IDLE_WAL_BYTES)
         with contextlib.suppress(OSError):  # a file system that does not answer; a write will tell
-            self._space.keep_reserve()
+            self.space.keep_reserve()
 
     def _do(self, jobs: Sequence[_Job]) -> None:
         commits = [job for job in jobs if job.run is None]
@@ -253,7 +259,10 @@ class Writer:
             return
         first = self._seq + 1
         usage: list[UsageChanges] = []
+        began = time.perf_counter()
         error = self._attempt(lambda _: usage.append(self._transact([(job.changes, job.call_context) for job in jobs])))
+        self._measures.measure(Quantity.COMMIT, time.perf_counter() - began)
+        self._measures.measure(Quantity.BATCH, sum(len(job.changes) for job in jobs))
         if error is None:
             try:
                 self._opened.watermark.advance(self._seq)
@@ -287,10 +296,10 @@ class Writer:
         self.usage.add(usage)
         loop = jobs[0].loop
         for seq, change in enumerate((change for job in jobs for change in job.changes), first_seq):
-            _tell(self._announce, self.recent.add(seq, change), loop)
+            tell_of_commit(self._announce, self.recent.add(seq, change), loop)
             talk = change.conversation
             if talk is not None and talk.is_found_anew:
-                _tell(self._announce_episodes, self.recent_episodes.add(seq, talk.episodes), loop)
+                tell_of_commit(self._announce_episodes, self.recent_episodes.add(seq, talk.episodes), loop)
         for job in jobs:
             _finish(job, None)
 
@@ -328,13 +337,13 @@ class Writer:
 
     def note_recalls(self, con: duckdb.DuckDBPyConnection, recalls: Mapping[str, Recalled]) -> None:
         """Add to the counts of recalls, unless the disk is nearly full: a search must not fill it."""
-        if self._space.has_room():
+        if self.space.has_room():
             add_recalls(con, recalls)
 
     def _transact(self, work: Sequence[tuple[Sequence[ChangeSet], CallContext | None]]) -> UsageChanges:
         """Write change sets in one transaction, and return what they change of the usage of grants."""
         changes = [change for together, _ in work for change in together]
-        self._space.check([together for together, _ in work])
+        self.space.check([together for together, _ in work])
         con = self._con
         seq = self._seq + len(changes)
         for change in changes:
@@ -379,14 +388,6 @@ class Writer:
             self.checkpoints.fold(least_bytes)
         except duckdb.Error as error:
             self.explain(error)
-
-
-def _tell(followers: Sequence[Announce], applied: Applied, loop: asyncio.AbstractEventLoop) -> None:
-    for announce in followers:
-        try:
-            announce(applied)
-        except Exception as error:  # noqa: BLE001  what is committed is acknowledged, whatever happens here
-            loop.call_exception_handler({"message": "a follower of commits failed", "exception": error})
 
 
 def _finish(job: _Job, error: Exception | None) -> None:

@@ -1,0 +1,1 @@
+"""Figures of the daemon for Prometheus: needs the extra `metrics`."""

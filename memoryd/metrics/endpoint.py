@@ -1,0 +1,122 @@
+"""Where a scraper reads the figures: HTTP on a Unix socket or a loopback address, in a thread of its own."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler
+from ipaddress import ip_address
+from pathlib import Path
+from socketserver import TCPServer, UnixStreamServer
+from typing import Any
+
+from memoryd.errors import StartupError
+
+__all__ = ["CONTENT_TYPE", "Endpoint", "address_of"]
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+PATIENCE_S = 5.0  # for a scraper that says nothing
+Address = str | tuple[str, int]
+
+
+def address_of(listen: str, *, allow_remote: bool = False) -> Address:
+    """Return a path, or a host and a port; StartupError where it is neither, or other hosts could reach it."""
+    if listen.startswith("/"):
+        return listen
+    host, _, port = listen.rpartition(":")
+    host = host.strip("[]")
+    try:
+        number, address = int(port), ip_address(host)
+    except ValueError:
+        raise StartupError(
+            f"metrics.listen is {listen!r}; it is the path of a Unix socket, or an address such as 127.0.0.1:9464"
+        ) from None
+    if not address.is_loopback and not allow_remote:
+        raise StartupError(f"metrics.listen is {listen}, which other hosts reach; set metrics.allow_remote if they may")
+    return host, number
+
+
+class Endpoint:
+    """Serves one text, made anew for each request; one request at a time."""
+
+    def __init__(self, address: Address, text: Callable[[], bytes], on_fault: Callable[[str], None]) -> None:
+        """Listen; StartupError where that cannot be. `on_fault` is told what went wrong with a request."""
+        self._path = Path(address) if isinstance(address, str) else None
+        handler = _handler_of(text, on_fault, is_local=self._path is not None)
+        try:
+            if isinstance(address, str):
+                Path(address).unlink(missing_ok=True)
+                self._server: TCPServer | UnixStreamServer = UnixStreamServer(address, handler)
+                Path(address).chmod(0o600)
+            else:
+                self._server = _server_class(address)(address, handler)
+        except OSError as error:
+            raise StartupError(f"cannot listen on metrics.listen {address}: {error.strerror}") from None
+        self._thread = threading.Thread(target=self._server.serve_forever, name="metrics", daemon=True)
+        self._thread.start()
+
+    @property
+    def port(self) -> int:
+        """The port that was taken; 0 of a Unix socket."""
+        return self._server.server_address[1] if isinstance(self._server, TCPServer) else 0
+
+    def close(self) -> None:
+        """Listen no longer, and remove the socket."""
+        self._server.shutdown()
+        self._server.server_close()
+        if self._path is not None:
+            self._path.unlink(missing_ok=True)
+
+
+def _server_class(address: tuple[str, int]) -> type[TCPServer]:
+    class Server(TCPServer):
+        address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+        allow_reuse_address = True
+
+    return Server
+
+
+def _handler_of(
+    text: Callable[[], bytes], on_fault: Callable[[str], None], *, is_local: bool
+) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        timeout = PATIENCE_S
+        server_version, sys_version = "memoryd", ""
+
+        def do_GET(self) -> None:
+            host = self.headers.get("Host", "").rpartition(":")[0].strip("[]") or self.headers.get("Host", "")
+            if self.path.partition("?")[0] not in {"/", "/metrics"}:
+                return self._answer(HTTPStatus.NOT_FOUND, b"the figures are at /metrics\n")
+            if not is_local and not _is_address(host):  # a page in a browser that was led here by its own name
+                return self._answer(HTTPStatus.FORBIDDEN, b"name this host by its address\n")
+            try:
+                body = text()
+            except Exception as error:  # noqa: BLE001  the next scrape is another one
+                on_fault(type(error).__name__)
+                return self._answer(HTTPStatus.SERVICE_UNAVAILABLE, b"the figures cannot be read now\n")
+            return self._answer(HTTPStatus.OK, body)
+
+        def _answer(self, status: HTTPStatus, body: bytes) -> None:
+            self.send_response(status)
+            self.send_header("Content-Type", CONTENT_TYPE)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def address_string(self) -> str:
+            return ""
+
+        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  the name of the library's
+            """Say nothing: who scrapes does it every few seconds."""
+
+    return Handler
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return host == "localhost"
+    return True
