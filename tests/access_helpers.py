@@ -68,6 +68,8 @@ NEEDS = {
     "AdminService/RunReembedding": "host",
     "AdminService/CompactStore": "host",
     "AdminService/GetMetrics": "host",
+    "AdminService/ExportRecords": "host",
+    "AdminService/ImportRecords": "host",
     "AdminService/VerifyForgotten": "host",
     "AdminService/EraseUser": "host",
     "AdminService/ListOwners": "host",

@@ -84,8 +84,8 @@ MUTANTS_OF_OPERATIONS = [
     ),
     (
         "memoryd/store/duckdb/checkpoints.py",
-        "        self.keep_log()\n        self._opened.connection",
-        "        self._opened.connection",
+        "        self.keep_log()\n        began",
+        "        began",
         "tests/test_backup.py",
     ),
     (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -11,8 +12,10 @@ from memoryd.model.reports import (
     Decayed,
     Enriched,
     ErasedUser,
+    ExportPart,
     Faded,
     GcReport,
+    ImportedRecords,
     OwnerSize,
     OwnerSizes,
     Proof,
@@ -119,6 +122,32 @@ def metrics() -> Call[str]:
     """GetMetrics."""
     pb = admin_service_pb2
     return Call("AdminService", "GetMetrics", pb.GetMetricsRequest(), pb.GetMetricsResponse, lambda answer: answer.text)
+
+
+def export_records(cursor: str, of_user: str) -> Call[ExportPart]:
+    """ExportRecords."""
+    pb = admin_service_pb2
+    request = build(lambda: pb.ExportRecordsRequest(cursor=cursor, of_user=of_user))
+    return Call(
+        "AdminService",
+        "ExportRecords",
+        request,
+        pb.ExportRecordsResponse,
+        lambda answer: ExportPart(tuple(answer.records), answer.next_cursor),
+    )
+
+
+def import_records(records: Sequence[str], *, skip_conflicts: bool, dry_run: bool) -> Call[ImportedRecords]:
+    """ImportRecords."""
+    pb = admin_service_pb2
+
+    def parse(answer: Any) -> ImportedRecords:
+        return ImportedRecords(
+            dict(answer.new_counts), dict(answer.known_counts), dict(answer.kept_counts), answer.dry_run
+        )
+
+    request = build(lambda: pb.ImportRecordsRequest(records=records, skip_conflicts=skip_conflicts, dry_run=dry_run))
+    return Call("AdminService", "ImportRecords", request, pb.ImportRecordsResponse, parse)
 
 
 def verify_forgotten(memory_id: str, text: str) -> Call[Proof]:

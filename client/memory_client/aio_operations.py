@@ -22,8 +22,10 @@ if TYPE_CHECKING:
         Decayed,
         Enriched,
         ErasedUser,
+        ExportPart,
         ForgottenGrant,
         GcReport,
+        ImportedRecords,
         JobStatus,
         OwnerSizes,
         ParkedThread,
@@ -86,6 +88,16 @@ class AsyncOperations:
     async def metrics(self) -> str:
         """Return figures of the daemon in the text format of Prometheus (admin socket only)."""
         return await self._send(admin_calls.metrics())
+
+    async def export_records(self, cursor: str = "", *, of_user: str = "") -> ExportPart:
+        """Return a part of all that is stored, after a cursor, as lines of JSON (admin socket only)."""
+        return await self._send(admin_calls.export_records(cursor, of_user))
+
+    async def import_records(
+        self, records: Sequence[str], *, skip_conflicts: bool = False, dry_run: bool = False
+    ) -> ImportedRecords:
+        """Store lines of an export, in its order (admin socket only)."""
+        return await self._send(admin_calls.import_records(records, skip_conflicts=skip_conflicts, dry_run=dry_run))
 
     async def verify_forgotten(self, memory_id: str, *, text: str = "") -> Proof:
         """Look for what is left of a purged memory (admin socket only)."""

@@ -23,6 +23,7 @@ from memoryd.cli.identity import add_identity_commands
 from memoryd.cli.jobs import add_job_commands
 from memoryd.cli.places import config_path, settle, with_places
 from memoryd.cli.review import add_review_commands
+from memoryd.cli.transfer import add_transfer_commands
 from memoryd.cli.upgrade import add_upgrade_commands
 from memoryd.cli.upkeep import add_upkeep_commands
 from memoryd.daemon.config_file import load_config
@@ -103,6 +104,7 @@ def make_parser() -> argparse.ArgumentParser:
     gc.add_argument("--json", action="store_true", help="print JSON")
     gc.set_defaults(run=_gc)
     add_upkeep_commands(commands, common, _client)
+    add_transfer_commands(commands, common, _client)
     add_review_commands(commands, common, _client)
     add_job_commands(commands, common, _client)
     add_conversation_commands(commands, common, _client)
@@ -130,7 +132,21 @@ def _serve(args: argparse.Namespace) -> int:
 
 
 LONG = frozenset(
-    {"users", "gc", "jobs", "consolidate", "reflect", "grant", "decay", "enrich", "compact", "verify", "user"}
+    {
+        "users",
+        "gc",
+        "jobs",
+        "consolidate",
+        "reflect",
+        "grant",
+        "decay",
+        "enrich",
+        "compact",
+        "verify",
+        "user",
+        "export",
+        "import",
+    }
 )
 """Commands that may take long."""
 

@@ -56,6 +56,7 @@ MAX_NEIGHBOURS = 20  # messages before or after one that was found
 MAX_EXCLUDED = 16  # threads or sessions that a search leaves out
 MAX_PROPOSALS = 1000  # of one owner that wait to be approved; what is learnt beyond them is left out
 MAX_MESSAGE_BYTES = 4 * 1024 * 1024  # a batch of 100 of the largest memories
+MAX_RECORDS = 1000  # lines of one ImportRecords
 MAX_REQUEST_BYTES = 128 * 1024  # of all but a batch and a prompt: twice the largest memory with all its fields
 MAX_CALL_METADATA_BYTES = 16 * 1024
 REQUEST_KEEP_DAYS = 7  # for so long a request_id gets its first answer

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -17,10 +18,12 @@ __all__ = [
     "Enriched",
     "EntityMemories",
     "ErasedUser",
+    "ExportPart",
     "Faded",
     "ForgottenGrant",
     "ForgottenPerson",
     "GcReport",
+    "ImportedRecords",
     "JobStatus",
     "Merged",
     "OwnerContents",
@@ -297,3 +300,25 @@ class ServerInfo:
     unembedded_message_count: int
     max_loop_lag: timedelta
     warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ExportPart:
+    """A part of all that is stored."""
+
+    records: tuple[str, ...]
+    """Lines of JSON, without their ends."""
+    next_cursor: str
+    """After what the next part begins; empty: this is the last one."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedRecords:
+    """What came of lines of an export, by type."""
+
+    new_counts: Mapping[str, int]
+    known_counts: Mapping[str, int]
+    """The same are there already."""
+    kept_counts: Mapping[str, int]
+    """Others of the same id are there, and stay."""
+    dry_run: bool = False

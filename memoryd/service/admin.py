@@ -13,6 +13,8 @@ from memoryd.domain.forgetting.everything import erase_user
 from memoryd.domain.forgetting.verify import compact, verify_forgotten
 from memoryd.domain.people.enrich import enrich
 from memoryd.domain.ports import Ports
+from memoryd.domain.transfer.bring_in import bring_in
+from memoryd.domain.transfer.export import export
 from memoryd.domain.writing.reembed import Reembedder
 from memoryd.errors import InvalidArgument, Unavailable
 from memoryd.identity.garbage import run_gc
@@ -26,6 +28,7 @@ from memoryd.wire.memory import set_time
 
 __all__ = ["AdminService"]
 
+PART_BYTES = 2 << 20  # of an export that are sent at once
 OWNERS = 100  # that are listed where no limit is named
 
 
@@ -61,6 +64,30 @@ class AdminService:
         if self._figures is None:
             raise Unavailable("no figures are kept; set metrics.enabled = true, and restart memoryd")
         return pb.GetMetricsResponse(text=(await asyncio.to_thread(self._figures)).decode())
+
+    async def ExportRecords(self, request: pb.ExportRecordsRequest, call: Call) -> pb.ExportRecordsResponse:  # noqa: ARG002  it is of the whole store
+        user_id = check_id(request.of_user, "of_user")
+        part = await export(self._ports, user_id=user_id, cursor=request.cursor, most_bytes=PART_BYTES)
+        return pb.ExportRecordsResponse(records=part.lines, next_cursor=part.next_cursor)
+
+    async def ImportRecords(self, request: pb.ImportRecordsRequest, call: Call) -> pb.ImportRecordsResponse:
+        if len(request.records) > limits.MAX_RECORDS:
+            raise InvalidArgument(
+                f"records has {len(request.records)} entries; at most {limits.MAX_RECORDS} come in one call",
+                field="records",
+            )
+        done = await bring_in(
+            request.records,
+            self._ports,
+            now=call.now,
+            skips_conflicts=request.skip_conflicts,
+            dry_run=request.dry_run,
+        )
+        if not request.dry_run and await self._reembedder.pending():
+            self._reembedder.start()
+        return pb.ImportRecordsResponse(
+            new_counts=done.new, known_counts=done.known, kept_counts=done.kept, dry_run=request.dry_run
+        )
 
     async def RunGc(self, request: pb.RunGcRequest, call: Call) -> pb.RunGcResponse:
         report = await run_gc(

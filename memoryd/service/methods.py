@@ -94,6 +94,8 @@ RULES: Mapping[str, Rule] = {
     "AdminService/RunReembedding": _HOST,
     "AdminService/CompactStore": _HOST,
     "AdminService/GetMetrics": _HOST,
+    "AdminService/ExportRecords": _HOST,
+    "AdminService/ImportRecords": Rule(Access.HOST, most_bytes=limits.MAX_MESSAGE_BYTES),
     "AdminService/VerifyForgotten": _HOST,
     "AdminService/EraseUser": _HOST,
     "AdminService/ListOwners": _HOST,

@@ -720,3 +720,167 @@ class ListOwnersResponse(google.protobuf.message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
 
 Global___ListOwnersResponse: typing_extensions.TypeAlias = ListOwnersResponse
+
+@typing.final
+class ExportRecordsRequest(google.protobuf.message.Message):
+    """Where to go on, and what is wanted."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    OF_USER_FIELD_NUMBER: builtins.int
+    CURSOR_FIELD_NUMBER: builtins.int
+    of_user: builtins.str
+    """Of this user alone, with every agent; what is said in chats is not in it. Empty: of everybody."""
+    cursor: builtins.str
+    """The next_cursor of the part before. Empty: from the beginning."""
+    def __init__(
+        self,
+        *,
+        of_user: builtins.str = ...,
+        cursor: builtins.str = ...,
+    ) -> None: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["cursor", b"cursor", "of_user", b"of_user"]
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+
+Global___ExportRecordsRequest: typing_extensions.TypeAlias = ExportRecordsRequest
+
+@typing.final
+class ExportRecordsResponse(google.protobuf.message.Message):
+    """A part."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    RECORDS_FIELD_NUMBER: builtins.int
+    NEXT_CURSOR_FIELD_NUMBER: builtins.int
+    next_cursor: builtins.str
+    """After what the next part begins. Empty: this is the last one."""
+    @property
+    def records(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
+        """Lines of JSON, without their ends; about 2 MiB."""
+
+    def __init__(
+        self,
+        *,
+        records: collections.abc.Iterable[builtins.str] | None = ...,
+        next_cursor: builtins.str = ...,
+    ) -> None: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["next_cursor", b"next_cursor", "records", b"records"]
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+
+Global___ExportRecordsResponse: typing_extensions.TypeAlias = ExportRecordsResponse
+
+@typing.final
+class ImportRecordsRequest(google.protobuf.message.Message):
+    """Lines of an export, in its order."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    RECORDS_FIELD_NUMBER: builtins.int
+    SKIP_CONFLICTS_FIELD_NUMBER: builtins.int
+    DRY_RUN_FIELD_NUMBER: builtins.int
+    skip_conflicts: builtins.bool
+    """Whether another thing of the same id stays, and the rest is stored."""
+    dry_run: builtins.bool
+    """Only tell what would come of it."""
+    @property
+    def records(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
+        """Lines of JSON, at most 1000."""
+
+    def __init__(
+        self,
+        *,
+        records: collections.abc.Iterable[builtins.str] | None = ...,
+        skip_conflicts: builtins.bool = ...,
+        dry_run: builtins.bool = ...,
+    ) -> None: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["dry_run", b"dry_run", "records", b"records", "skip_conflicts", b"skip_conflicts"]
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+
+Global___ImportRecordsRequest: typing_extensions.TypeAlias = ImportRecordsRequest
+
+@typing.final
+class ImportRecordsResponse(google.protobuf.message.Message):
+    """What came of them."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    @typing.final
+    class NewCountsEntry(google.protobuf.message.Message):
+        DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: builtins.int
+        VALUE_FIELD_NUMBER: builtins.int
+        key: builtins.str
+        value: builtins.int
+        def __init__(
+            self,
+            *,
+            key: builtins.str = ...,
+            value: builtins.int = ...,
+        ) -> None: ...
+        _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["key", b"key", "value", b"value"]
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+
+    @typing.final
+    class KnownCountsEntry(google.protobuf.message.Message):
+        DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: builtins.int
+        VALUE_FIELD_NUMBER: builtins.int
+        key: builtins.str
+        value: builtins.int
+        def __init__(
+            self,
+            *,
+            key: builtins.str = ...,
+            value: builtins.int = ...,
+        ) -> None: ...
+        _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["key", b"key", "value", b"value"]
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+
+    @typing.final
+    class KeptCountsEntry(google.protobuf.message.Message):
+        DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: builtins.int
+        VALUE_FIELD_NUMBER: builtins.int
+        key: builtins.str
+        value: builtins.int
+        def __init__(
+            self,
+            *,
+            key: builtins.str = ...,
+            value: builtins.int = ...,
+        ) -> None: ...
+        _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["key", b"key", "value", b"value"]
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+
+    NEW_COUNTS_FIELD_NUMBER: builtins.int
+    KNOWN_COUNTS_FIELD_NUMBER: builtins.int
+    KEPT_COUNTS_FIELD_NUMBER: builtins.int
+    DRY_RUN_FIELD_NUMBER: builtins.int
+    dry_run: builtins.bool
+    @property
+    def new_counts(self) -> google.protobuf.internal.containers.ScalarMap[builtins.str, builtins.int]:
+        """Stored, by type."""
+
+    @property
+    def known_counts(self) -> google.protobuf.internal.containers.ScalarMap[builtins.str, builtins.int]:
+        """The same are there already, by type."""
+
+    @property
+    def kept_counts(self) -> google.protobuf.internal.containers.ScalarMap[builtins.str, builtins.int]:
+        """Others of the same id are there, and stay, by type."""
+
+    def __init__(
+        self,
+        *,
+        new_counts: collections.abc.Mapping[builtins.str, builtins.int] | None = ...,
+        known_counts: collections.abc.Mapping[builtins.str, builtins.int] | None = ...,
+        kept_counts: collections.abc.Mapping[builtins.str, builtins.int] | None = ...,
+        dry_run: builtins.bool = ...,
+    ) -> None: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["dry_run", b"dry_run", "kept_counts", b"kept_counts", "known_counts", b"known_counts", "new_counts", b"new_counts"]
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+
+Global___ImportRecordsResponse: typing_extensions.TypeAlias = ImportRecordsResponse

@@ -85,6 +85,16 @@ class AdminServiceStub(object):
                 request_serializer=memoryd_dot_v1_dot_admin__service__pb2.GetMetricsRequest.SerializeToString,
                 response_deserializer=memoryd_dot_v1_dot_admin__service__pb2.GetMetricsResponse.FromString,
                 _registered_method=True)
+        self.ExportRecords = channel.unary_unary(
+                '/memoryd.v1.AdminService/ExportRecords',
+                request_serializer=memoryd_dot_v1_dot_admin__service__pb2.ExportRecordsRequest.SerializeToString,
+                response_deserializer=memoryd_dot_v1_dot_admin__service__pb2.ExportRecordsResponse.FromString,
+                _registered_method=True)
+        self.ImportRecords = channel.unary_unary(
+                '/memoryd.v1.AdminService/ImportRecords',
+                request_serializer=memoryd_dot_v1_dot_admin__service__pb2.ImportRecordsRequest.SerializeToString,
+                response_deserializer=memoryd_dot_v1_dot_admin__service__pb2.ImportRecordsResponse.FromString,
+                _registered_method=True)
 
 
 class AdminServiceServicer(object):
@@ -179,6 +189,27 @@ class AdminServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ExportRecords(self, request, context):
+        """Returns a part of all that is stored, as lines of JSON in one order: grants without secrets, then for each user and
+        chat of each agent memories, decisions about people, threads with their sessions, messages, working memory. What is
+        written meanwhile is in it or not. Idempotent. The caller must be on the admin socket.
+        Errors: INVALID_ARGUMENT (INVALID_FIELD): a field is malformed or out of range.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ImportRecords(self, request, context):
+        """Stores lines of an export, with their ids and times; nothing of it is judged. What is there already stays as it is.
+        Idempotent: what was stored is known when it comes again. The caller must be on the admin socket.
+        Errors: INVALID_ARGUMENT (INVALID_FIELD): a line is none; nothing was stored. ABORTED (CONFLICT): another thing of
+        the same id is there, and skip_conflicts is not set; what stands before it was stored. UNAVAILABLE (UNAVAILABLE):
+        the store cannot write now; retry with backoff.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_AdminServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -231,6 +262,16 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     servicer.GetMetrics,
                     request_deserializer=memoryd_dot_v1_dot_admin__service__pb2.GetMetricsRequest.FromString,
                     response_serializer=memoryd_dot_v1_dot_admin__service__pb2.GetMetricsResponse.SerializeToString,
+            ),
+            'ExportRecords': grpc.unary_unary_rpc_method_handler(
+                    servicer.ExportRecords,
+                    request_deserializer=memoryd_dot_v1_dot_admin__service__pb2.ExportRecordsRequest.FromString,
+                    response_serializer=memoryd_dot_v1_dot_admin__service__pb2.ExportRecordsResponse.SerializeToString,
+            ),
+            'ImportRecords': grpc.unary_unary_rpc_method_handler(
+                    servicer.ImportRecords,
+                    request_deserializer=memoryd_dot_v1_dot_admin__service__pb2.ImportRecordsRequest.FromString,
+                    response_serializer=memoryd_dot_v1_dot_admin__service__pb2.ImportRecordsResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -504,6 +545,60 @@ class AdminService(object):
             '/memoryd.v1.AdminService/GetMetrics',
             memoryd_dot_v1_dot_admin__service__pb2.GetMetricsRequest.SerializeToString,
             memoryd_dot_v1_dot_admin__service__pb2.GetMetricsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ExportRecords(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/memoryd.v1.AdminService/ExportRecords',
+            memoryd_dot_v1_dot_admin__service__pb2.ExportRecordsRequest.SerializeToString,
+            memoryd_dot_v1_dot_admin__service__pb2.ExportRecordsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ImportRecords(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/memoryd.v1.AdminService/ImportRecords',
+            memoryd_dot_v1_dot_admin__service__pb2.ImportRecordsRequest.SerializeToString,
+            memoryd_dot_v1_dot_admin__service__pb2.ImportRecordsResponse.FromString,
             options,
             channel_credentials,
             insecure,

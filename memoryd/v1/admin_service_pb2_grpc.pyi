@@ -74,6 +74,19 @@ class AdminServiceStub:
     waits. None of them names a user, a memory or a text. Idempotent. The caller must be on the admin socket.
     Errors: UNAVAILABLE (UNAVAILABLE): no figures are kept (metrics.enabled).
     """
+    ExportRecords: grpc.UnaryUnaryMultiCallable[memoryd.v1.admin_service_pb2.ExportRecordsRequest, memoryd.v1.admin_service_pb2.ExportRecordsResponse]
+    """Returns a part of all that is stored, as lines of JSON in one order: grants without secrets, then for each user and
+    chat of each agent memories, decisions about people, threads with their sessions, messages, working memory. What is
+    written meanwhile is in it or not. Idempotent. The caller must be on the admin socket.
+    Errors: INVALID_ARGUMENT (INVALID_FIELD): a field is malformed or out of range.
+    """
+    ImportRecords: grpc.UnaryUnaryMultiCallable[memoryd.v1.admin_service_pb2.ImportRecordsRequest, memoryd.v1.admin_service_pb2.ImportRecordsResponse]
+    """Stores lines of an export, with their ids and times; nothing of it is judged. What is there already stays as it is.
+    Idempotent: what was stored is known when it comes again. The caller must be on the admin socket.
+    Errors: INVALID_ARGUMENT (INVALID_FIELD): a line is none; nothing was stored. ABORTED (CONFLICT): another thing of
+    the same id is there, and skip_conflicts is not set; what stands before it was stored. UNAVAILABLE (UNAVAILABLE):
+    the store cannot write now; retry with backoff.
+    """
 
 @typing.type_check_only
 class AdminServiceAsyncStub(AdminServiceStub):
@@ -126,6 +139,19 @@ class AdminServiceAsyncStub(AdminServiceStub):
     """Returns figures of the daemon in the text format of Prometheus: how long calls take, how much is stored, what
     waits. None of them names a user, a memory or a text. Idempotent. The caller must be on the admin socket.
     Errors: UNAVAILABLE (UNAVAILABLE): no figures are kept (metrics.enabled).
+    """
+    ExportRecords: grpc.aio.UnaryUnaryMultiCallable[memoryd.v1.admin_service_pb2.ExportRecordsRequest, memoryd.v1.admin_service_pb2.ExportRecordsResponse]  # type: ignore[assignment]
+    """Returns a part of all that is stored, as lines of JSON in one order: grants without secrets, then for each user and
+    chat of each agent memories, decisions about people, threads with their sessions, messages, working memory. What is
+    written meanwhile is in it or not. Idempotent. The caller must be on the admin socket.
+    Errors: INVALID_ARGUMENT (INVALID_FIELD): a field is malformed or out of range.
+    """
+    ImportRecords: grpc.aio.UnaryUnaryMultiCallable[memoryd.v1.admin_service_pb2.ImportRecordsRequest, memoryd.v1.admin_service_pb2.ImportRecordsResponse]  # type: ignore[assignment]
+    """Stores lines of an export, with their ids and times; nothing of it is judged. What is there already stays as it is.
+    Idempotent: what was stored is known when it comes again. The caller must be on the admin socket.
+    Errors: INVALID_ARGUMENT (INVALID_FIELD): a line is none; nothing was stored. ABORTED (CONFLICT): another thing of
+    the same id is there, and skip_conflicts is not set; what stands before it was stored. UNAVAILABLE (UNAVAILABLE):
+    the store cannot write now; retry with backoff.
     """
 
 class AdminServiceServicer(metaclass=abc.ABCMeta):
@@ -236,6 +262,31 @@ class AdminServiceServicer(metaclass=abc.ABCMeta):
         """Returns figures of the daemon in the text format of Prometheus: how long calls take, how much is stored, what
         waits. None of them names a user, a memory or a text. Idempotent. The caller must be on the admin socket.
         Errors: UNAVAILABLE (UNAVAILABLE): no figures are kept (metrics.enabled).
+        """
+
+    @abc.abstractmethod
+    def ExportRecords(
+        self,
+        request: memoryd.v1.admin_service_pb2.ExportRecordsRequest,
+        context: _ServicerContext,
+    ) -> typing.Union[memoryd.v1.admin_service_pb2.ExportRecordsResponse, collections.abc.Awaitable[memoryd.v1.admin_service_pb2.ExportRecordsResponse]]:
+        """Returns a part of all that is stored, as lines of JSON in one order: grants without secrets, then for each user and
+        chat of each agent memories, decisions about people, threads with their sessions, messages, working memory. What is
+        written meanwhile is in it or not. Idempotent. The caller must be on the admin socket.
+        Errors: INVALID_ARGUMENT (INVALID_FIELD): a field is malformed or out of range.
+        """
+
+    @abc.abstractmethod
+    def ImportRecords(
+        self,
+        request: memoryd.v1.admin_service_pb2.ImportRecordsRequest,
+        context: _ServicerContext,
+    ) -> typing.Union[memoryd.v1.admin_service_pb2.ImportRecordsResponse, collections.abc.Awaitable[memoryd.v1.admin_service_pb2.ImportRecordsResponse]]:
+        """Stores lines of an export, with their ids and times; nothing of it is judged. What is there already stays as it is.
+        Idempotent: what was stored is known when it comes again. The caller must be on the admin socket.
+        Errors: INVALID_ARGUMENT (INVALID_FIELD): a line is none; nothing was stored. ABORTED (CONFLICT): another thing of
+        the same id is there, and skip_conflicts is not set; what stands before it was stored. UNAVAILABLE (UNAVAILABLE):
+        the store cannot write now; retry with backoff.
         """
 
 def add_AdminServiceServicer_to_server(servicer: AdminServiceServicer, server: typing.Union[grpc.Server, grpc.aio.Server]) -> None: ...

@@ -18,8 +18,10 @@ _shtab_memoryd_commands() {
     decay:'Forget what has faded; it can be restored until it is purged.'
     downgrade:'Put the copy from before an upgrade back, for the memoryd of before. What was written since is given up, and kept in files of another name.'
     enrich:'Look again for the people and things that facts name, until all are looked at.'
+    export:'Write all that is stored, or all of one user, as lines of JSON.'
     gc:'Erase what is past its grace.'
     grant:'look at grants, and clean up what came through one'
+    import:'Store what an export holds; what is there already stays as it is.'
     jobs:'Show, start, and cancel the daemon'"'"'s own work.'
     metrics:'Print figures of the running daemon for Prometheus (metrics.enabled).'
     reembed:'Give every memory a vector of the model in use; it goes on if you stop watching.'
@@ -278,6 +280,20 @@ _shtab_memoryd_enrich_options=(
 # guard to ensure default positional specs are added only once per session
 _shtab_memoryd_enrich_defaults_added=0
 
+_shtab_memoryd_export_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--config[TOML file (default\: memoryd.toml where XDG says)]:FILE:"
+  "--data-dir[where the database is]:DIR:"
+  "--socket[the admin socket]:PATH:"
+  "--json[print JSON]"
+  "--user[what this user has with every agent, alone]:USER:"
+  {-o,--output}"[the file to make (default\: standard output)]:FILE:"
+  "--resume[go on with FILE.part]"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_memoryd_export_defaults_added=0
+
 _shtab_memoryd_gc_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--config[TOML file (default\: memoryd.toml where XDG says)]:FILE:"
@@ -339,6 +355,20 @@ _shtab_memoryd_grant_memories_options=(
 
 # guard to ensure default positional specs are added only once per session
 _shtab_memoryd_grant_memories_defaults_added=0
+
+_shtab_memoryd_import_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--config[TOML file (default\: memoryd.toml where XDG says)]:FILE:"
+  "--data-dir[where the database is]:DIR:"
+  "--socket[the admin socket]:PATH:"
+  "--json[print JSON]"
+  "--dry-run[only tell what would be stored]"
+  "--on-conflict[where another thing of the same id is there]:on_conflict:(fail skip)"
+  ":the export\; -\: standard input:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_memoryd_import_defaults_added=0
 
 _shtab_memoryd_jobs_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
@@ -781,8 +811,10 @@ _shtab_memoryd() {
         decay) _arguments -C -s $_shtab_memoryd_decay_options ;;
         downgrade) _arguments -C -s $_shtab_memoryd_downgrade_options ;;
         enrich) _arguments -C -s $_shtab_memoryd_enrich_options ;;
+        export) _arguments -C -s $_shtab_memoryd_export_options ;;
         gc) _arguments -C -s $_shtab_memoryd_gc_options ;;
         grant) _shtab_memoryd_grant ;;
+        import) _arguments -C -s $_shtab_memoryd_import_options ;;
         jobs) _shtab_memoryd_jobs ;;
         metrics) _arguments -C -s $_shtab_memoryd_metrics_options ;;
         reembed) _arguments -C -s $_shtab_memoryd_reembed_options ;;

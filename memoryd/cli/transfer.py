@@ -1,0 +1,304 @@
+"""What `memoryd` does with all that is stored: export it as lines of JSON, and import such lines."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import hashlib
+import json
+import os
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator
+from importlib.metadata import version
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from memory_cli.common import path_of
+from memory_cli.output import as_json, size
+
+from memoryd.errors import InvalidArgument, StartupError
+from memoryd.model import limits
+
+if TYPE_CHECKING:
+    from memoryd.model.reports import ImportedRecords
+
+__all__ = ["add_transfer_commands"]
+
+Client = Callable[[argparse.Namespace], Any]
+FORMAT = 1
+EXIT_DAMAGED = 65  # EX_DATAERR of sysexits(3)
+MOST_BYTES = 2 << 20  # of lines that are sent at once
+
+
+class Damaged(StartupError):
+    """A file is no whole export; the message says why."""
+
+    exit_code = EXIT_DAMAGED
+
+
+def add_transfer_commands(commands: Any, common: argparse.ArgumentParser, client: Client) -> None:
+    """Add the commands to a parser; `client` opens a client of the running daemon."""
+
+    def command(name: str, summary: str, examples: str, run: Callable[[Client, argparse.Namespace], int]) -> Any:
+        parser = commands.add_parser(
+            name,
+            parents=[common],
+            help=summary,
+            description=summary[0].upper() + summary[1:] + ".",
+            epilog=f"examples:\n{examples}\nexit codes: 0 done, 1 failed, 65 the file is damaged or no export",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        parser.add_argument("--json", action="store_true", help="print JSON")
+        parser.set_defaults(run=lambda args: run(client, args))
+        return parser
+
+    exporting = command(
+        "export",
+        "write all that is stored, or all of one user, as lines of JSON",
+        "  memoryd export -o everything.jsonl\n  memoryd export --user alice -o alice.jsonl\n"
+        "  memoryd export -o everything.jsonl --resume    (after it was interrupted)\n"
+        "  memoryd export | zstd > everything.jsonl.zst\n",
+        _export,
+    )
+    exporting.add_argument("--user", metavar="USER", default="", help="what this user has with every agent, alone")
+    exporting.add_argument(
+        "-o", "--output", metavar="FILE", type=path_of, help="the file to make (default: standard output)"
+    )
+    exporting.add_argument("--resume", action="store_true", help="go on with FILE.part")
+    importing = command(
+        "import",
+        "store what an export holds; what is there already stays as it is",
+        "  memoryd import everything.jsonl --dry-run\n  memoryd import everything.jsonl\n"
+        "  zstd -dc everything.jsonl.zst | memoryd import -\n",
+        _import,
+    )
+    importing.add_argument("file", metavar="FILE", type=path_of, help="the export; -: standard input")
+    importing.add_argument("--dry-run", action="store_true", help="only tell what would be stored")
+    importing.add_argument(
+        "--on-conflict", choices=("fail", "skip"), default="fail", help="where another thing of the same id is there"
+    )
+
+
+# --- export ---
+
+
+class _Output:
+    """A file of lines that is written part by part, with a digest of them."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file, self._digest = file, hashlib.sha256()
+        self.counts: Counter[str] = Counter()
+        self.bytes = 0
+
+    def add(self, line: str) -> None:
+        data = f"{line}\n".encode()
+        self._file.write(data)
+        self.know(data)
+
+    def know(self, data: bytes) -> None:
+        """Take a line that stands there."""
+        self._digest.update(data)
+        self.bytes += len(data)
+        self.counts[json.loads(data)["type"]] += 1
+
+    def end(self) -> None:
+        counts = {name: count for name, count in sorted(self.counts.items()) if name != "header"}
+        self.add(json.dumps({"type": "end", "counts": counts, "sha256": self._digest.hexdigest()}))
+
+
+def _export(client: Client, args: argparse.Namespace) -> int:
+    path: Path | None = args.output
+    if args.resume and path is None:
+        raise InvalidArgument("name the file that was being written, with -o", field="output")
+    if path is None:
+        output = _Output(sys.stdout.buffer)
+        _write(client, args, output, "", lambda _: None)
+        sys.stdout.buffer.flush()
+        return 0
+    part, noted = path.with_name(f"{path.name}.part"), path.with_name(f"{path.name}.part.cursor")
+    if path.exists():
+        raise InvalidArgument(f"{path} is there already; name another file", field="output")
+    if part.exists() and not args.resume:
+        raise InvalidArgument(f"{part} is left of another export; go on with --resume, or remove it", field="output")
+    with part.open("r+b" if args.resume else "wb") as file:
+        part.chmod(0o600)
+        output = _Output(file)
+        cursor = _known(file, noted, output, args.user) if args.resume else ""
+
+        def note(cursor: str) -> None:
+            file.flush()
+            os.fsync(file.fileno())
+            noted.write_text(json.dumps({"cursor": cursor, "bytes": output.bytes, "user": args.user}))
+
+        _write(client, args, output, cursor, note)
+        file.flush()
+        os.fsync(file.fileno())
+    part.replace(path)
+    noted.unlink(missing_ok=True)
+    counts = {name: count for name, count in output.counts.items() if name not in {"header", "end"}}
+    if args.json:
+        print(as_json({"file": str(path), "bytes": output.bytes, "counts": counts}))
+        return 0
+    print(f"{path}: {size(output.bytes)}, {_told(counts)}")
+    return 0
+
+
+def _known(file: IO[bytes], noted: Path, output: _Output, user: str) -> str:
+    """Read what was written whole, cut the rest off, and return the cursor to go on from. Damaged."""
+    try:
+        note = json.loads(noted.read_text())
+        cursor, whole = str(note["cursor"]), int(note["bytes"])
+    except (OSError, ValueError, KeyError):
+        raise Damaged(f"{noted} is missing or damaged; remove both files, and begin again") from None
+    if note.get("user") != user:
+        raise InvalidArgument(f"{file.name} was begun with another --user", field="user")
+    while output.bytes < whole and (line := file.readline()):
+        output.know(line)
+    if output.bytes != whole:
+        raise Damaged(f"{file.name} is shorter than was noted; remove it, and begin again")
+    file.seek(whole)
+    file.truncate()
+    return cursor
+
+
+def _write(client: Client, args: argparse.Namespace, output: _Output, cursor: str, note: Callable[[str], None]) -> None:
+    with client(args) as memory, _progress() as show:
+        if not cursor:
+            info = memory.server_info()
+            header = {"type": "header", "format": FORMAT, "memoryd": version("memoryd")}
+            output.add(json.dumps({**header, "schema": info.schema_version, "user": args.user}))
+        while True:
+            part = memory.export_records(cursor, of_user=args.user)
+            for line in part.records:
+                output.add(line)
+            cursor = part.next_cursor
+            show(f"{sum(output.counts.values())} lines, {size(output.bytes)}")
+            if not cursor:
+                break
+            note(cursor)
+        output.end()
+
+
+# --- import ---
+
+
+def _import(client: Client, args: argparse.Namespace) -> int:
+    with _seekable(args.file) as file:
+        total = _checked(file, str(args.file))
+        file.seek(0)
+        counts: dict[str, Counter[str]] = {"new": Counter(), "known": Counter(), "kept": Counter()}
+        sent = 0
+        with client(args) as memory, _progress() as show:
+            for first, lines in _batches(file):
+                done = _send(memory, lines, first, args)
+                for name, counter in counts.items():
+                    counter.update(getattr(done, f"{name}_counts"))
+                sent += len(lines)
+                show(f"{sent} of {total} lines")
+    if args.json:
+        print(as_json({**counts, "dry_run": args.dry_run}))
+        return 0
+    print(f"{'would store' if args.dry_run else 'stored'} {_told(counts['new'])}")
+    if counts["known"]:
+        print(f"there already: {_told(counts['known'])}")
+    if counts["kept"]:
+        print(f"others of the same id are there, and stay: {_told(counts['kept'])}")
+    if counts["new"]["grant"] and not args.dry_run:
+        print("grants count after the next start of the daemon; look at them: memoryd sandbox list", file=sys.stderr)
+    return 0
+
+
+def _send(memory: Any, lines: list[str], first: int, args: argparse.Namespace) -> ImportedRecords:
+    """Send lines, the first with its number in the file; what is wrong with one is said by that number."""
+    try:
+        done: ImportedRecords = memory.import_records(
+            lines, skip_conflicts=args.on_conflict == "skip", dry_run=args.dry_run
+        )
+    except InvalidArgument as error:
+        place, _, rest = error.field.partition("]")
+        if place.startswith("records[") and place[8:].isdecimal():
+            number = first + int(place[8:])
+            error.message = f"line {number} of {args.file}{rest and f' ({rest[1:]})'}: {error.message}"
+        raise
+    return done
+
+
+@contextlib.contextmanager
+def _seekable(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file; standard input is copied first, as it is read twice."""
+    if str(path) != "-":
+        with path.open("rb") as file:
+            yield file
+        return
+    with tempfile.TemporaryFile() as copy:
+        while block := sys.stdin.buffer.read(1 << 20):
+            copy.write(block)
+        copy.seek(0)
+        yield copy
+
+
+def _checked(file: IO[bytes], name: str) -> int:
+    """Return how many lines a whole export has, between its header and its end. Damaged."""
+    digest, counts, last = hashlib.sha256(), Counter[str](), b""
+    for number, line in enumerate(file, 1):
+        if last:
+            digest.update(last)
+            counts[_type_of(last, number - 1, name)] += 1
+        elif _type_of(line, 1, name) != "header" or json.loads(line).get("format") != FORMAT:
+            raise Damaged(
+                f"{name} is no export that this memoryd knows: its first line is no header of format {FORMAT}"
+            )
+        last = line
+    if not last or _type_of(last, sum(counts.values()) + 1, name) != "end":
+        raise Damaged(f"{name} is cut: its last line is no end")
+    end = json.loads(last)
+    del counts["header"]
+    if end.get("sha256") != digest.hexdigest() or end.get("counts") != counts:
+        raise Damaged(f"{name} is damaged: its lines are not those that were written")
+    return counts.total()
+
+
+def _type_of(line: bytes, number: int, name: str) -> str:
+    try:
+        kind = json.loads(line)["type"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        kind = None
+    if not isinstance(kind, str):
+        raise Damaged(f"{name} is damaged in line {number}")
+    return kind
+
+
+def _batches(file: IO[bytes]) -> Iterator[tuple[int, list[str]]]:
+    """Yield the lines between header and end in parts that one call takes, each with the number of its first line."""
+    lines: list[str] = []
+    first, total = 2, 0
+    for number, line in enumerate(file, 1):
+        if _type_of(line, number, "") in {"header", "end"}:
+            continue
+        if lines and (total + len(line) > MOST_BYTES or len(lines) == limits.MAX_RECORDS):
+            yield first, lines
+            lines, first, total = [], number, 0
+        lines.append(line.decode().rstrip("\n"))
+        total += len(line)
+    if lines:
+        yield first, lines
+
+
+@contextlib.contextmanager
+def _progress() -> Iterator[Callable[[str], None]]:
+    """Show on a terminal how far it is."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    try:
+        yield lambda text: print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
+    finally:
+        print("\r\033[K", end="", file=sys.stderr, flush=True)
+
+
+def _told(counts: dict[str, int]) -> str:
+    plural = {"memory": "memories", "entity": "decisions about people", "working_memory": "working memories"}
+    told = [f"{count} {plural.get(name, f'{name}s')}" for name, count in counts.items() if count]
+    return ", ".join(told) or "nothing"

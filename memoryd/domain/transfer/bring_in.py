@@ -1,0 +1,242 @@
+"""Importing: what an export of another store holds, with its ids and times; what is there already stays as it is."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from itertools import groupby
+from typing import Any
+
+from memoryd.domain.batching import SLICE
+from memoryd.domain.pipeline import Decision, decide_and_commit, no_answer
+from memoryd.domain.ports import Ports
+from memoryd.domain.shared import thread_lock
+from memoryd.domain.transfer.records import OwnedText, Record, ThreadRecord, read_record, record_line
+from memoryd.errors import Conflict, InvalidArgument, in_part
+from memoryd.index.analysis import analyse, indexed_memory, indexed_text
+from memoryd.model.change import ChangeSet, ConversationChange, Entry, NewMessage
+from memoryd.model.conversation import Message
+from memoryd.model.entity import Entity
+from memoryd.model.grant import Grant
+from memoryd.model.limits import MAX_CONTENT_BYTES, MAX_MESSAGE_CONTENT_BYTES
+from memoryd.model.memory import Memory
+from memoryd.model.scope import Owner
+from memoryd.model.validation import check_id, check_text
+from memoryd.model.work import Work, WorkState
+from memoryd.store.conversations import MessageSelector
+from memoryd.store.memories import MemorySelector
+from memoryd.turns import in_turns
+
+__all__ = ["Imported", "bring_in"]
+
+MESSAGES_AT_ONCE = 100  # a commit has numbers for 128
+
+
+@dataclass(slots=True)
+class Imported:
+    """What came of lines, by type."""
+
+    new: Counter[str] = field(default_factory=Counter)
+    known: Counter[str] = field(default_factory=Counter)
+    """The same are there already."""
+    kept: Counter[str] = field(default_factory=Counter)
+    """Others of the same id are there, and stay."""
+
+
+async def bring_in(
+    lines: Sequence[str], ports: Ports, *, now: datetime, skips_conflicts: bool = False, dry_run: bool = False
+) -> Imported:
+    """
+    Store what lines of an export hold, in their order, and return what came of them.
+
+    Nothing is judged: it was judged where it comes from. All lines are read before the first is stored. Raises
+    InvalidArgument for a line that is none, and Conflict where another thing of the same id is there, unless those are
+    skipped; what stands before it is stored then, and known when it comes again.
+    """
+    records = []
+    async for n, line in in_turns(enumerate(lines)):
+        with in_part(f"records[{n}]"):
+            records.append(_checked(read_record(line)))
+    importing = _Importing(ports, now, skips_conflicts=skips_conflicts, dry_run=dry_run)
+    for (kind, _), group in groupby(records, key=lambda record: (type(record), _place(record))):
+        await importing.take(kind, list(group))
+    return importing.done
+
+
+def _place(record: Record) -> object:
+    """Return what records have in common that are stored together."""
+    if isinstance(record, Grant | ThreadRecord):
+        return record
+    return (record.owner, record.thread_id) if isinstance(record, Message) else record.owner
+
+
+def _checked(record: Record) -> Record:
+    """Return a record whose ids and texts are as calls could have stored them. InvalidArgument, LimitExceeded."""
+    one: Any = record.thread if isinstance(record, ThreadRecord) else record
+    owner = None if isinstance(record, Grant) else one.owner
+    named = {} if isinstance(record, OwnedText) else {"id": one.id}
+    if owner is not None:
+        named |= {"agent_id": owner.agent_id, "scope": owner.scope.user_id or owner.scope.chat_id or ""}
+    for name, value in named.items():
+        if check_id(value, name) != value or not value:
+            raise InvalidArgument(f"{name} is empty, or not as it would be stored", field=name)
+    if isinstance(record, Memory | Message):
+        most = MAX_CONTENT_BYTES if isinstance(record, Memory) else MAX_MESSAGE_CONTENT_BYTES
+        check_text(record.content, "content", limit=most)
+    if isinstance(record, Message) and record.seq < 1:
+        raise InvalidArgument(f"seq is {record.seq}; it must be at least 1", field="seq")
+    if isinstance(record, ThreadRecord) and any(
+        (session.owner, session.thread_id) != (owner, one.id) for session in record.sessions
+    ):
+        raise InvalidArgument("sessions has one of another thread", field="sessions")
+    return record
+
+
+class _Importing:
+    """One call."""
+
+    def __init__(self, ports: Ports, now: datetime, *, skips_conflicts: bool, dry_run: bool) -> None:
+        self._ports, self._now, self._skips, self._dry_run = ports, now, skips_conflicts, dry_run
+        self.done = Imported()
+        self._threads: set[tuple[Owner, str]] = set()
+        """Those that a dry run would have made."""
+
+    async def take(self, kind: type[Any], records: list[Any]) -> None:
+        takers: dict[type[Any], Callable[[list[Any]], Any]] = {
+            Grant: self._grants,
+            Memory: self._memories,
+            Entity: self._entities,
+            ThreadRecord: self._thread,
+            Message: self._messages,
+            OwnedText: self._working_memory,
+        }
+        await takers[kind](records)
+
+    def _new(self, name: str, records: Iterable[Any], known: dict[Any, Any], key: Callable[[Any], Any]) -> list[Any]:
+        """Return the records that are not there, count the others; Conflict for one that is another there."""
+        new = []
+        for record in records:
+            there = known.get(key(record))
+            if there is None:
+                new.append(record)
+            elif record_line(there) == record_line(record):
+                self.done.known[name] += 1
+            elif self._skips:
+                self.done.kept[name] += 1
+            else:
+                raise Conflict(
+                    f"another {name.replace('_', ' ')} {key(record)!r} is there already; nothing of it was changed",
+                    field="records",
+                )
+        self.done.new[name] += len(new)
+        return new
+
+    async def _commit(self, owner: Owner | None, change: ChangeSet, *locks: Any) -> None:
+        async def decide() -> Decision[None]:
+            return Decision(change, no_answer)
+
+        if not self._dry_run:
+            held = [*([] if owner is None else [owner]), *locks]
+            await decide_and_commit(held, decide, self._ports, now=self._now, grant_id="")
+
+    async def _grants(self, grants: list[Grant]) -> None:
+        known = {grant.id: grant for grant in await self._ports.store.grants.all()}
+        new = self._new("grant", grants, known, lambda grant: grant.id)
+        if new:
+            await self._commit(None, ChangeSet(grants=tuple(new)))
+
+    async def _memories(self, memories: list[Memory]) -> None:
+        for n in range(0, len(memories), SLICE):
+            some = memories[n : n + SLICE]
+            ids = [memory.id for memory in some]
+            there = await self._ports.store.memories.scan(MemorySelector(ids=ids), limit=0)
+            known = {memory.id: memory for memory in there}
+            new = self._new("memory", some, known, lambda memory: memory.id)
+            entries = [
+                Entry(_without_recalls(memory), " ".join(analyse(indexed_memory(memory))))
+                async for memory in in_turns(new)
+            ]
+            if not entries:
+                continue
+            await self._commit(some[0].owner, ChangeSet(inserts=tuple(entries)))
+            recalled = {
+                memory.id: (memory.recall_time, memory.recall_count, memory.trusted_recall_time)
+                for memory in new
+                if memory.recall_time is not None
+            }
+            if recalled and not self._dry_run:
+                await self._ports.store.memories.note_recalls({some[0].owner: recalled})
+
+    async def _entities(self, entities: list[Entity]) -> None:
+        owner = entities[0].owner
+        known = {entity.id: entity for entity in await self._ports.store.people.entities(owner)}
+        new = self._new("entity", entities, known, lambda entity: entity.id)
+        if new:
+            await self._commit(owner, ChangeSet(entities=tuple(new)))
+
+    async def _thread(self, records: list[ThreadRecord]) -> None:
+        for record in records:
+            thread = record.thread
+            there = await self._ports.store.conversations.thread(thread.owner, thread.id)
+            self._threads.add((thread.owner, thread.id))
+            if there is not None:
+                is_same = record_line(ThreadRecord(there)) == record_line(ThreadRecord(thread))
+                known = {thread.id: record if is_same else ThreadRecord(there)}
+            else:
+                known = {}
+            new = self._new("thread", [record], known, lambda one: one.thread.id)
+            if not new:
+                continue
+            work = tuple(
+                Work(
+                    kind=done.kind,
+                    owner=thread.owner,
+                    thread_id=thread.id,
+                    seq=done.seq,
+                    state=WorkState.WAITING if done.seq < thread.last_seq else WorkState.IDLE,
+                    due_time=self._now,
+                )
+                for done in record.work
+            )
+            talk = ConversationChange(thread.owner, threads=(replace(thread, revision=1),), sessions=record.sessions)
+            await self._commit(None, ChangeSet(conversation=talk, work=work), thread_lock(thread.owner, thread.id))
+
+    async def _messages(self, messages: list[Message]) -> None:
+        owner, thread_id = messages[0].owner, messages[0].thread_id
+        conversations = self._ports.store.conversations
+        if (owner, thread_id) not in self._threads and await conversations.thread(owner, thread_id) is None:
+            raise InvalidArgument(f"the thread {thread_id!r} of a message is missing; it comes first", field="records")
+        for n in range(0, len(messages), MESSAGES_AT_ONCE):
+            some = messages[n : n + MESSAGES_AT_ONCE]
+            first, last = min(message.seq for message in some), max(message.seq for message in some)
+            there = await conversations.messages(
+                MessageSelector(owner=owner, thread_id=thread_id, after=first - 1, before=last + 1)
+            )
+            new = self._new("message", some, {one.seq: one for one in there}, lambda message: message.seq)
+            if not new:
+                continue
+            made = tuple([NewMessage(message, _terms(message)) async for message in in_turns(new)])
+            talk = ConversationChange(owner, messages=made)
+            await self._commit(None, ChangeSet(conversation=talk), thread_lock(owner, thread_id))
+            if not self._dry_run:
+                self._ports.shared.lag.add(owner, len(new))
+
+    async def _working_memory(self, texts: list[OwnedText]) -> None:
+        for text in texts:
+            there = await self._ports.store.conversations.working_memory(text.owner)
+            known = {text.owner: OwnedText(text.owner, there)} if there.text else {}
+            new = self._new("working_memory", [text], known, lambda one: one.owner)
+            if new:
+                talk = ConversationChange(text.owner, working_memory=text.working_memory)
+                await self._commit(text.owner, ChangeSet(conversation=talk), ("working memory", text.owner))
+
+
+def _without_recalls(memory: Memory) -> Memory:
+    """Return a memory as it is stored: how often it was recalled is counted apart."""
+    return replace(memory, recall_time=None, recall_count=0, trusted_recall_time=None)
+
+
+def _terms(message: Message) -> str:
+    return " ".join(analyse(indexed_text(message.create_time, message.voice, (), message.words)))
