@@ -247,4 +247,4 @@ def test_the_commands_export_import_resume_and_notice_a_damaged_file(folder):  #
         refused = command(daemon, "import", str(other))
         assert (1, True) == (refused.returncode, b"is there already" in refused.stderr)
         kept = command(daemon, "import", str(other), "--on-conflict", "skip")
-        assert (0, True) == (kept.returncode, b"stay: 1 memories" in kept.stdout), kept.stderr
+        assert (0, True) == (kept.returncode, b"stay: 1 memory" in kept.stdout), kept.stderr

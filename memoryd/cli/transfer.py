@@ -10,7 +10,7 @@ import os
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -298,7 +298,15 @@ def _progress() -> Iterator[Callable[[str], None]]:
         print("\r\033[K", end="", file=sys.stderr, flush=True)
 
 
-def _told(counts: dict[str, int]) -> str:
-    plural = {"memory": "memories", "entity": "decisions about people", "working_memory": "working memories"}
-    told = [f"{count} {plural.get(name, f'{name}s')}" for name, count in counts.items() if count]
+NAMES = {
+    "memory": ("memory", "memories"),
+    "entity": ("decision about a person", "decisions about people"),
+    "working_memory": ("working memory", "working memories"),
+}
+
+
+def _told(counts: Mapping[str, int]) -> str:
+    told = [
+        f"{count} {NAMES.get(name, (name, f'{name}s'))[count != 1]}" for name, count in sorted(counts.items()) if count
+    ]
     return ", ".join(told) or "nothing"

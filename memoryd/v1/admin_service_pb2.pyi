@@ -860,6 +860,7 @@ class ImportRecordsResponse(google.protobuf.message.Message):
     KEPT_COUNTS_FIELD_NUMBER: builtins.int
     DRY_RUN_FIELD_NUMBER: builtins.int
     dry_run: builtins.bool
+    """Whether it was only asked what would come of it."""
     @property
     def new_counts(self) -> google.protobuf.internal.containers.ScalarMap[builtins.str, builtins.int]:
         """Stored, by type."""
