@@ -14,6 +14,7 @@ import pytest
 from memoryd.cli import packages
 from memoryd.store.duckdb.migrations import MIGRATIONS
 from memoryd.store.duckdb.watermark import read_watermark
+from memoryd.store.ledger import KEY, LINES, PurgeLedger, PurgeMark
 from memoryd.store.opening import StoreInUse, StoreOptions, StoreRefused, check_store, migrate_store, repair_store
 from tests.builders import MEMORY_LIMIT, open_database
 from tests.support import PATIENCE_S
@@ -174,3 +175,30 @@ def test_packages_other_than_those_of_the_lock_are_named(monkeypatch):
 
     monkeypatch.setattr(packages, "version", other)
     assert ["duckdb 0.0.1 (tested with 2.0.0)"] == [str(difference) for difference in packages.differing_packages()]
+
+
+def test_migrating_what_needs_nothing_changes_nothing(folder):
+    assert 0 == migrate_store(options(folder), random_bytes=os.urandom).schema_version
+    assert [] == list(folder.iterdir())
+    put_and_die(folder, 3)
+    before = all_of(folder)
+    assert 3 == migrate_store(options(folder), random_bytes=os.urandom).commit_seq
+    assert before == all_of(folder)
+
+
+def test_a_ledger_that_a_start_would_refuse_is_told(folder):
+    put_and_die(folder, 3)
+    store_id = check_store(options(folder)).store_id
+    PurgeLedger(folder / "ledger", store_id, PurgeMark(), random_bytes=os.urandom).close()
+    assert 0 == check(folder).returncode
+    key = folder / "ledger" / KEY
+    right = key.read_text()
+    key.write_text(f"{os.urandom(32).hex()}\n")
+    told = check(folder)
+    assert (78, True) == (told.returncode, "is not the key of" in told.stderr), told.stderr
+    key.unlink()
+    assert "is missing, so no one can tell" in check(folder).stderr
+    key.write_text(right)
+    lines = folder / "ledger" / LINES
+    lines.write_bytes(lines.read_bytes().replace(b'"first"', b'"worst"'))
+    assert "is damaged in line 1" in check(folder).stderr

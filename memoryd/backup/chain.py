@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 from memoryd.errors import Unavailable
 from memoryd.store.base import LogTail
@@ -36,6 +36,7 @@ __all__ = [
 ]
 
 BLOCK_BYTES = 256 * 1024
+SYNC_BLOCKS = 16  # 4 MiB
 FORMAT = 1
 MANIFEST = "manifest.jsonl"
 EXIT_DAMAGED = 65  # EX_DATAERR of sysexits(3)
@@ -179,9 +180,10 @@ class Chain:
             size = 0
             for image in (image for image in self.images if image.generation <= point.generation):
                 size = image.size
-                for place, block in self._blocks(image):
+                for n, (place, block) in enumerate(self._blocks(image), 1):
                     target.seek(place * BLOCK_BYTES)
                     target.write(block)
+                    _sync_now_and_then(target, n)
             target.truncate(size)
             target.flush()
             os.fsync(target.fileno())
@@ -264,6 +266,7 @@ class ChainWriter:
                     if known.get(place) != digest:
                         target.write(block)
                         image.blocks[place] = digest
+                        _sync_now_and_then(target, len(image.blocks))
         except OSError:
             part.unlink(missing_ok=True)
             raise
@@ -334,6 +337,13 @@ def is_begun(manifest: Path) -> bool:
     """Whether a manifest has its header: a process that died while it wrote that had begun no chain."""
     with manifest.open("rb") as file:
         return file.readline().endswith(b"\n")
+
+
+def _sync_now_and_then(file: IO[bytes], blocks: int) -> None:
+    """Bring what was written to the disk bit by bit: a transaction that is written meanwhile waits for a bit alone."""
+    if blocks % SYNC_BLOCKS == 0:
+        file.flush()
+        os.fdatasync(file.fileno())
 
 
 def digest_of(data: bytes) -> str:

@@ -7,13 +7,15 @@ import contextlib
 import fcntl
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
-from memoryd.backup.chain import ChainWriter, Image, Point
-from memoryd.backup.folder import chain_name, chains_of, mirror_ledger, prove
+from memoryd.backup.chain import Chain, ChainWriter, Image, Point
+from memoryd.backup.folder import chain_name, chains_of, mirror_ledger
 from memoryd.errors import Unavailable
 from memoryd.model.times import to_us
 from memoryd.store.base import LogTail, Shipping
@@ -82,7 +84,7 @@ class Shipper:
         writer, point = self._writer, self.shipped
         if writer is None or point is None:
             raise Unavailable("nothing was stored yet")
-        await _done(prove, writer.chain, point, memory_limit_bytes=memory_limit_bytes)
+        await _prove(writer.chain, point, memory_limit_bytes)
         async with self._turn:
             if self._writer is not writer:
                 raise Unavailable("another chain was begun meanwhile; try again")
@@ -231,6 +233,23 @@ class Shipper:
                 os.close(self._file)
             self._file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         return stat.st_size
+
+
+async def _prove(chain: Chain, point: Point, memory_limit_bytes: int) -> None:
+    """Restore a state as a trial in a process of its own; see __main__. Raises StoreRefused."""
+    words = (str(chain.folder), str(point.commit_seq), str(memory_limit_bytes))
+    call = (sys.executable, "-m", "memoryd.backup", *words)
+    process = await asyncio.create_subprocess_exec(*call, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    try:
+        _, said = await process.communicate()
+    except BaseException:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
+        raise
+    if process.returncode:
+        lines = said.decode(errors="replace").strip().splitlines()
+        raise StoreRefused(lines[-1] if lines else f"the trial ended with {process.returncode}")
 
 
 def _is_same(handle: int, path: Path) -> bool:

@@ -103,6 +103,8 @@ def _check(args: argparse.Namespace) -> int:
     with faults.noting():
         checked = _database(args, config, places)
         seen["database"] = _told(checked, places)
+        if checked is not None and checked.store_id:
+            _ledger(places, checked.store_id, faults)
     _doors(config, places, faults)
     _files(config, places, faults)
     packages = differing_packages()
@@ -127,6 +129,15 @@ def _check(args: argparse.Namespace) -> int:
         for problem in faults.said:
             print(f"memoryd: {one_line(with_places(problem, args))}", file=sys.stderr)
     return faults.exit_code
+
+
+def _ledger(places: Places, store_id: str, faults: _Faults) -> None:
+    """Look whether a start would take the ledger of purges, where there is one."""
+    from memoryd.store.ledger import LINES, check_ledger
+
+    if (places.ledger / LINES).exists():
+        with faults.noting():
+            check_ledger(places.ledger, store_id)
 
 
 def _doors(config: Config, places: Places, faults: _Faults) -> None:

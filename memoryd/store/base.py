@@ -74,6 +74,7 @@ class StoreCheck:
     """0: the first start makes it."""
     latest_schema_version: int
     rewrites_filter_terms: bool
+    store_id: str = ""
 
     @property
     def migrates(self) -> bool:

@@ -26,7 +26,7 @@ from memory_client import Draft, MemoryClient
 from memoryd.embedding.packaged import builtin_encoder
 from memoryd.v1 import identity_service_pb2, identity_service_pb2_grpc, memory_pb2, memory_service_pb2_grpc
 from memoryd.v1 import memory_service_pb2 as pb
-from tests.bench import embedding, identity, knowledge, talk
+from tests.bench import embedding, identity, knowledge, operations, talk
 from tests.bench.callers import callers
 from tests.bench.night import endpoint, night
 from tests.bench.report import HEAD, compare_with, cpu_s, one, quantile, row, rss_mb, scratch
@@ -340,7 +340,8 @@ def main() -> None:
         "--only",
         default="",
         help="comma-separated: start,cold,search,sentences,rss,cli,add,beside,batch,million,"
-        "identity,listeners,flood,judged,upkeep,crowd,callers,embedding,reembed,append,talk,context,pages,night,endpoint,scaling",
+        "identity,listeners,flood,judged,upkeep,crowd,callers,embedding,reembed,append,talk,context,pages,night,endpoint,scaling,"
+        "backup,metrics",
     )
     parser.add_argument("--chart", type=Path, help="write the curves of scaling as a picture (SVG)")
     args = parser.parse_args()
@@ -355,6 +356,8 @@ def main() -> None:
     growing = {
         "night": lambda: night(quick=args.quick),
         "endpoint": endpoint,
+        "metrics": operations.metrics,
+        "backup": lambda: operations.backup(quick=args.quick),
         "scaling": lambda: scaling(quick=args.quick, chart=args.chart),
     }
     parts = IDENTITY | KNOWLEDGE | EMBEDDING | TALK | growing

@@ -36,7 +36,14 @@ def check_database(path: Path, *, memory_limit_bytes: int) -> StoreCheck:
 
 
 def migrate_database(path: Path, *, memory_limit_bytes: int, random_bytes: Callable[[int], bytes]) -> StoreCheck:
-    """Bring a database to the schema of this version, as a start would, and read all of it."""
+    """
+    Bring a database to the schema of this version, as a start would, and read all of it.
+
+    One that needs nothing is not changed, and where there is none, none is made.
+    """
+    checked = check_database(path, memory_limit_bytes=memory_limit_bytes)
+    if not checked.migrates and not checked.rewrites_filter_terms:
+        return checked
     opened = open_database(path, memory_limit_bytes=memory_limit_bytes, random_bytes=random_bytes)
     try:
         read_everything(opened.connection)
@@ -88,7 +95,13 @@ def _checked(header: Header | None) -> StoreCheck:
     if header is None or not header.schema_version:
         return StoreCheck(0, 0, latest, rewrites_filter_terms=False)
     is_old = header.filter_terms != filter_terms.VERSION
-    return StoreCheck(header.commit_seq, header.schema_version, latest, rewrites_filter_terms=is_old)
+    return StoreCheck(
+        header.commit_seq,
+        header.schema_version,
+        latest,
+        rewrites_filter_terms=is_old,
+        store_id=str(header.store_id),
+    )
 
 
 @contextlib.contextmanager
