@@ -65,8 +65,8 @@ MUTANTS_OF_OPERATIONS = [
     ),
     (
         "memoryd/domain/forgetting/catch_up.py",
-        "            is_all or (has_names and any(missed.has(ErasedKind.NAME, owner, name=key) for key in name_keys(text)))",
-        "            is_all",
+        "        return bool(text) and (is_all or (has_names and _names_missed(text, owner, missed)))",
+        "        return bool(text) and is_all",
         "tests/test_ledger_file.py tests/test_ledger.py",
     ),
     (

@@ -29,7 +29,7 @@ from tests.support import running, short_folder
 
 DEPLOY = Path(__file__).parent.parent / "deploy"
 MOST_SERIES = 1500
-WORDS = {"by", "deriv", "histogram_quantile", "increase", "le", "predict_linear", "rate", "sum", "time"}
+WORDS = {"absent", "by", "or", "deriv", "histogram_quantile", "increase", "le", "predict_linear", "rate", "sum", "time"}
 """Of expressions, that are no figures."""
 
 
@@ -195,11 +195,31 @@ def test_an_address_that_others_reach_or_that_is_none_is_refused():
     assert ("192.0.2.1", 9464) == address_of("192.0.2.1:9464", allow_remote=True)
     with pytest.raises(StartupError, match="other hosts reach"):
         address_of("192.0.2.1:9464")
-    for listen in ("m.sock", "localhost:9464", "127.0.0.1", ":9464", "127.0.0.1:x"):
+    for listen in ("m.sock", "localhost:9464", "127.0.0.1", ":9464", "127.0.0.1:x", "127.0.0.1:99999", "127.0.0.1:-5"):
         with pytest.raises(StartupError, match="the path of a Unix socket"):
             address_of(listen)
     with pytest.raises(StartupError, match="cannot listen"):
         Endpoint("/nowhere/m.sock", lambda: b"", print)
+
+
+def test_nothing_but_a_dead_socket_is_replaced_and_a_slow_scraper_holds_no_one(folder):
+    precious, path = folder / "precious", folder / "m.sock"
+    precious.write_text("database")
+    with pytest.raises(StartupError, match="is there and no socket"):
+        Endpoint(str(precious), lambda: b"", print)
+    assert "database" == precious.read_text()
+    endpoint = Endpoint(str(path), lambda: b"figures\n", print)
+    with pytest.raises(StartupError, match="something listens already"):
+        Endpoint(str(path), lambda: b"", print)
+    with socket.socket(socket.AF_UNIX) as slow:
+        slow.connect(str(path))
+        slow.sendall(b"GET /met")
+        assert "figures\n" == scraped(path)
+        endpoint.close()  # and does not wait for it
+    assert not path.exists()
+    with socket.socket(socket.AF_UNIX) as left:
+        left.bind(str(path))
+    Endpoint(str(path), lambda: b"", print).close()
 
 
 def test_a_page_in_a_browser_a_wrong_path_and_a_fault_get_no_figures():

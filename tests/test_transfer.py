@@ -18,7 +18,9 @@ from memoryd.domain.transfer.bring_in import bring_in
 from memoryd.domain.transfer.export import export
 from memoryd.domain.transfer.records import read_record, record_line
 from memoryd.errors import Conflict, InvalidArgument, LimitExceeded, NotFound
+from memoryd.model.change import ChangeSet
 from memoryd.model.memory import Source
+from memoryd.model.work import EXTRACTION_JOB, Work, WorkState
 from tests.builders import NOW, Local, open_duckdb, ports_over, ram_store
 from tests.support import Daemon, running
 
@@ -128,7 +130,9 @@ async def test_another_thing_of_the_same_id_stays(folder):
                 with pytest.raises(Conflict, match="is there already"):
                     await bring_in([line], ports, now=NOW)
         done = await bring_in(other, ports, now=NOW, skips_conflicts=True)
-        assert ({"memory": 1, "message": 1, "working_memory": 1}, {"thread": 1}) == (dict(done.kept), dict(done.known))
+        assert ({"memory": 1, "message": 1, "working_memory": 1}, {"thread": 1, "session": 1}) == (
+            dict(done.kept), dict(done.known)
+        )  # fmt: skip
         assert lines == await exported(ports)
 
 
@@ -166,6 +170,127 @@ async def test_a_line_that_is_none_is_refused_by_name_and_nothing_is_stored(fold
                 await export(ports, user_id="", cursor=cursor, most_bytes=1)
 
 
+async def test_what_was_learnt_is_not_learnt_again_and_what_was_not_is(folder):
+    async with ports_over(ram_store()) as ports:
+        client = Local(ports, lambda: NOW, user_id="alice")
+        await client.append("done", MessageDraft(content="I like tea"))
+        await client.append("new", MessageDraft(content="I like boats"))
+        owner = (await client.thread("done")).owner
+        work = [
+            Work(kind=EXTRACTION_JOB, owner=owner, thread_id="done", seq=1, state=WorkState.IDLE, due_time=NOW),
+            Work(kind=EXTRACTION_JOB, owner=owner, thread_id="new", seq=0, due_time=NOW),
+        ]
+        await ports.store.commits.write(ChangeSet(work=tuple(work)))
+        lines = await exported(ports)
+        assert 2 == sum('"work"' in line for line in lines)
+    async with ports_over(ram_store()) as ports:
+        for line in lines:
+            await bring_in([line], ports, now=NOW)
+        assert lines == await exported(ports)
+        assert [] == await ports.store.work.find(states=[WorkState.WAITING], limit=9), "before its messages are there"
+        for thread, learnt in (("done", 1), ("new", 0)):
+            work = await ports.store.work.get(owner, EXTRACTION_JOB, thread)
+            assert learnt == work.seq
+
+
+async def test_what_is_written_during_an_export_breaks_nothing(folder):
+    async with ports_over(ram_store()) as ports:
+        client = Local(ports, lambda: NOW, user_id="alice")
+        for n in range(6):
+            await client.append(f"t{n}", [MessageDraft(content=f"{n} one"), MessageDraft(content="two")])
+        lines, cursor, n = [], "", 0
+        while n == 0 or cursor:
+            part = await export(ports, user_id="", cursor=cursor, most_bytes=1)
+            lines, cursor = lines + part.lines, part.next_cursor
+            await client.append(f"t{n % 6}", MessageDraft(content="meanwhile"))
+            n += 1
+    async with ports_over(ram_store()) as ports:
+        await bring_in(lines, ports, now=NOW)
+        client = Local(ports, lambda: NOW, user_id="alice")
+        threads = (await client.threads()).threads
+        assert {f"t{n}" for n in range(6)} == {thread.id for thread in threads}
+        for thread in threads:
+            seqs = [message.seq for message in (await client.messages(thread.id, page_size=100)).messages]
+            assert list(range(1, thread.last_seq + 1)) == seqs
+            added = await client.append(thread.id, MessageDraft(content="after"))
+            assert thread.last_seq + 1 == added.messages[0].seq
+
+
+async def test_a_thread_that_stays_takes_no_messages_of_another_one(folder):
+    async with ports_over(ram_store()) as ports:
+        client = Local(ports, lambda: NOW, user_id="alice")
+        await client.append("t", [MessageDraft(content=f"file {n}") for n in range(3)])
+        lines = await exported(ports)
+    async with ports_over(ram_store()) as ports:
+        client = Local(ports, lambda: NOW + timedelta(hours=1), user_id="alice")
+        await client.append("t", MessageDraft(content="mine"))
+        with pytest.raises(Conflict, match="another thread 't' is there"):
+            await bring_in(lines, ports, now=NOW)
+        done = await bring_in(lines, ports, now=NOW, skips_conflicts=True)
+        assert {"thread": 1, "session": 1, "message": 3} == dict(done.kept)
+        for line in lines[2:]:  # as they come in calls of their own
+            await bring_in([line], ports, now=NOW, skips_conflicts=True)
+        assert ["mine"] == [message.content for message in (await client.messages("t")).messages]
+
+
+async def test_an_import_is_repeated_although_the_store_has_gone_on(folder):
+    async with ports_over(ram_store()) as ports:
+        client = Local(ports, lambda: NOW, user_id="alice")
+        await client.add("I like tea")
+        await client.append("t", MessageDraft(content="hello"))
+        lines = await exported(ports)
+        await client.append("t", MessageDraft(content="more"))
+        await client.set_summary("t", "They said hello.")
+        await ports.store.memories.note_recalls({(m := (await client.page()).memories[0]).owner: {m.id: (NOW, 3, NOW)}})
+        done = await bring_in(lines, ports, now=NOW)
+        assert (0, len(lines)) == (done.new.total(), done.known.total())
+
+
+async def test_what_a_store_was_told_to_erase_does_not_come_back_with_an_older_export(folder):
+    store = open_duckdb(folder, ledger=folder / "ledger")
+    async with ports_over(store) as ports:
+        client = Local(ports, lambda: NOW, user_id="alice")
+        bob = client.acting_for(user_id="bob")
+        gone = (await client.add("my locker code is blue")).memory
+        kept = (await client.add("I like tea")).memory
+        await client.append("t", MessageDraft(content="hello"))
+        await bob.add("I am Bob")
+        lines = await exported(ports)
+        later = Local(ports, lambda: NOW + timedelta(hours=1), user_id="alice")
+        await later.delete(gone.id, purge=True)
+        await later.delete_thread("t")
+        await later.acting_for(user_id="bob").forget_user()
+        done = await bring_in(lines, ports, now=NOW + timedelta(hours=2))
+        assert {"memory": 2, "thread": 1, "session": 1, "message": 1} == {k: n for k, n in done.erased.items() if n}
+        assert (0, {"memory": 1}) == (done.new.total(), dict(done.known))
+        assert [kept.id] == [m.id for m in (await client.page()).memories]
+        assert [] == await store.files.traces(gone.id)
+
+
+async def test_lines_that_come_twice_or_hold_no_sense_are_refused(folder):
+    async with ports_over(ram_store()) as ports:
+        client = Local(ports, lambda: NOW, user_id="alice")
+        await client.add("I like tea", metadata={"k": "v"})
+        await client.append("t", [MessageDraft(content="one"), MessageDraft(content="two")])
+        lines = await exported(ports)
+    memory = json.loads(next(line for line in lines if '"memory"' in line))
+    thread = json.loads(next(line for line in lines if '"type":"thread"' in line))
+    message = json.loads(next(line for line in lines if '"content":"two"' in line))
+    async with ports_over(open_duckdb(folder)) as ports:
+        for wrong, words in (
+            ([memory, memory], "comes twice"), ([memory | {"metadata": {"k": "\0"}}], "object of texts"),
+            ([memory | {"confidence": -5}], "out of range"), ([memory | {"recall_count": 10**30}], "out of range"),
+            ([thread | {"thread": thread["thread"] | {"last_seq": 2**70}}], "out of range"),
+            ([thread | {"thread": thread["thread"] | {"summary": "x" * 40_000}}], "summary"),
+            ([thread, message | {"seq": 3}], "belongs to another thread"),
+            ([thread, message, message | {"seq": 1}], "belongs to another thread"),
+        ):  # fmt: skip
+            with pytest.raises((InvalidArgument, LimitExceeded, Conflict), match=words):
+                await bring_in([json.dumps(line) for line in wrong], ports, now=NOW)
+        await bring_in(lines, ports, now=NOW)
+        assert lines == await exported(ports)
+
+
 def test_a_record_is_read_as_it_was_written():
     line = (
         '{"type":"memory","id":"m","agent_id":"a","scope":{"user_id":"u"},"content":"x",'
@@ -194,7 +319,7 @@ def test_the_commands_export_import_resume_and_notice_a_damaged_file(folder):  #
         client.issue_token(GrantSpec(user_id="bob", permissions=frozenset({Permission.ADD})))
         done = command(daemon, "export", "-o", str(out), "--json")
         assert 0 == done.returncode, done.stderr
-        assert {"memory": 30, "message": 30, "thread": 1, "grant": 2} == json.loads(done.stdout)["counts"]
+        assert {"memory": 30, "message": 30, "thread": 1, "session": 1, "grant": 2} == json.loads(done.stdout)["counts"]
         assert 0o600 == out.stat().st_mode & 0o777
         whole = out.read_bytes()
         assert whole == command(daemon, "export").stdout
@@ -209,7 +334,7 @@ def test_the_commands_export_import_resume_and_notice_a_damaged_file(folder):  #
         out.unlink()
         halfway = command(daemon, "export", "-o", str(out))
         assert (2, True) == (halfway.returncode, b"--resume" in halfway.stderr)
-        place = json.dumps(["", "", "", "grant", json.loads(lines[1])["id"], 0])
+        place = json.dumps(["", "", "", "grant", json.loads(lines[1])["id"], 0, 0, 0])
         part.write_bytes(b"".join(lines[:2]) + b'{"type":"memo')
         noted.write_text(json.dumps({"cursor": place, "bytes": len(lines[0] + lines[1]), "user": ""}))
         resumed = command(daemon, "export", "-o", str(out), "--resume")
@@ -223,14 +348,14 @@ def test_the_commands_export_import_resume_and_notice_a_damaged_file(folder):  #
         ]
     with running(folder / "b", config=NO_MODEL) as daemon:
         for damaged, words in (
-            (whole[:-30], b"damaged in line 65"), (b"".join(lines[:-1]), b"is cut"), (b"", b"is cut"),
+            (whole[:-30], b"damaged in line 66"), (b"".join(lines[:-1]), b"is cut"), (b"", b"is cut"),
             (whole.replace(b"note 3 ", b"note 9 "), b"not those"), (b"".join(lines[1:]), b"header"),
             (b"".join(lines[:5] + lines[6:]), b"not those"), (b"\xff\xfe\n", b"damaged in line 1"),
         ):  # fmt: skip
             bad = command(daemon, "import", "-", stdin=damaged)
             assert (65, True) == (bad.returncode, words in bad.stderr), bad.stderr
         dry = command(daemon, "import", str(out), "--dry-run", "--json")
-        assert {"memory": 30, "message": 30, "thread": 1, "grant": 2} == json.loads(dry.stdout)["new"]
+        assert {"memory": 30, "message": 30, "thread": 1, "session": 1, "grant": 2} == json.loads(dry.stdout)["new"]
         assert 0 == daemon.client().server_info().memory_count
         done = command(daemon, "import", str(out))
         assert (0, True) == (done.returncode, b"stored 2 grants, 30 memories" in done.stdout), done.stderr

@@ -143,7 +143,11 @@ def import_records(records: Sequence[str], *, skip_conflicts: bool, dry_run: boo
 
     def parse(answer: Any) -> ImportedRecords:
         return ImportedRecords(
-            dict(answer.new_counts), dict(answer.known_counts), dict(answer.kept_counts), answer.dry_run
+            dict(answer.new_counts),
+            dict(answer.known_counts),
+            dict(answer.kept_counts),
+            answer.dry_run,
+            dict(answer.erased_counts),
         )
 
     request = build(lambda: pb.ImportRecordsRequest(records=records, skip_conflicts=skip_conflicts, dry_run=dry_run))

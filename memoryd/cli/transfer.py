@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import fcntl
 import hashlib
 import json
 import os
@@ -18,7 +19,7 @@ from typing import IO, TYPE_CHECKING, Any
 from memory_cli.common import path_of
 from memory_cli.output import as_json, size
 
-from memoryd.errors import InvalidArgument, StartupError
+from memoryd.errors import Conflict, InvalidArgument, StartupError
 from memoryd.model import limits
 
 if TYPE_CHECKING:
@@ -122,8 +123,16 @@ def _export(client: Client, args: argparse.Namespace) -> int:
         raise InvalidArgument(f"{path} is there already; name another file", field="output")
     if part.exists() and not args.resume:
         raise InvalidArgument(f"{part} is left of another export; go on with --resume, or remove it", field="output")
-    with part.open("r+b" if args.resume else "wb") as file:
+    if args.resume and not part.exists():
+        raise InvalidArgument(f"{part} is not there: nothing was begun", field="output")
+    with part.open("r+b" if args.resume else "xb") as file:
         part.chmod(0o600)
+        try:
+            fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise InvalidArgument(f"another export writes {part}", field="output") from None
+        if not args.resume:
+            noted.unlink(missing_ok=True)
         output = _Output(file)
         cursor = _known(file, noted, output, args.user) if args.resume else ""
 
@@ -188,7 +197,7 @@ def _import(client: Client, args: argparse.Namespace) -> int:
     with _seekable(args.file) as file:
         total = _checked(file, str(args.file))
         file.seek(0)
-        counts: dict[str, Counter[str]] = {"new": Counter(), "known": Counter(), "kept": Counter()}
+        counts: dict[str, Counter[str]] = {"new": Counter(), "known": Counter(), "kept": Counter(), "erased": Counter()}
         sent = 0
         with client(args) as memory, _progress() as show:
             for first, lines in _batches(file):
@@ -205,6 +214,8 @@ def _import(client: Client, args: argparse.Namespace) -> int:
         print(f"there already: {_told(counts['known'])}")
     if counts["kept"]:
         print(f"others of the same id are there, and stay: {_told(counts['kept'])}")
+    if counts["erased"]:
+        print(f"this store was told to erase them, and they stay erased: {_told(counts['erased'])}")
     if counts["new"]["grant"] and not args.dry_run:
         print("grants count after the next start of the daemon; look at them: memoryd sandbox list", file=sys.stderr)
     return 0
@@ -221,6 +232,12 @@ def _send(memory: Any, lines: list[str], first: int, args: argparse.Namespace) -
         if place.startswith("records[") and place[8:].isdecimal():
             number = first + int(place[8:])
             error.message = f"line {number} of {args.file}{rest and f' ({rest[1:]})'}: {error.message}"
+        raise
+    except Conflict as error:
+        error.message += (
+            f" (lines {first} to {first + len(lines) - 1} of {args.file}). What stands before it was stored; to keep"
+            " what is there, and take the rest: --on-conflict skip"
+        )
         raise
     return done
 

@@ -18,6 +18,8 @@ from memoryd.store.base import StoreInfo
 
 __all__ = ["observe"]
 
+LOOKED_AT = 50  # runs of a job, for its last success
+
 
 async def observe(
     running: Running, ports: Ports, doors: Servers, audit: AuditLog | None, min_free_bytes: int
@@ -93,10 +95,12 @@ def _of_indexes(ports: Ports) -> Iterator[Sample]:
 async def _of_jobs(doors: Servers) -> list[Sample]:
     samples = []
     for status in await doors.jobs.status():
-        last, label = status.last_run, (("job", status.name),)
-        if last is not None and last.state is RunState.DONE and last.end_time is not None:
-            meaning = "When the last run ended, if it was a success."
-            time_s = last.end_time.timestamp()
+        runs = await doors.jobs.runs(job=status.name, limit=LOOKED_AT)
+        done = (run.end_time for run in runs if run.state is RunState.DONE and not run.dry_run and run.end_time)
+        label = (("job", status.name),)
+        if (last := next(done, None)) is not None:
+            meaning = "When the last run ended that was a success."
+            time_s = last.timestamp()
             samples.append(Sample("memoryd_job_last_success_timestamp_seconds", meaning, time_s, label))
     return samples
 

@@ -7,9 +7,9 @@ import threading
 from collections.abc import Callable
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
-from ipaddress import ip_address
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
-from socketserver import TCPServer, UnixStreamServer
+from socketserver import TCPServer, ThreadingMixIn, UnixStreamServer
 from typing import Any
 
 from memoryd.errors import StartupError
@@ -17,6 +17,7 @@ from memoryd.errors import StartupError
 __all__ = ["CONTENT_TYPE", "Endpoint", "address_of"]
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+MOST_PORT = 65_535
 PATIENCE_S = 5.0  # for a scraper that says nothing
 Address = str | tuple[str, int]
 
@@ -28,18 +29,21 @@ def address_of(listen: str, *, allow_remote: bool = False) -> Address:
     host, _, port = listen.rpartition(":")
     host = host.strip("[]")
     try:
-        number, address = int(port), ip_address(host)
+        number = int(port)
+        address: IPv4Address | IPv6Address | None = ip_address(host)
     except ValueError:
+        number, address = -1, None
+    if address is None or not 0 <= number <= MOST_PORT:
         raise StartupError(
             f"metrics.listen is {listen!r}; it is the path of a Unix socket, or an address such as 127.0.0.1:9464"
-        ) from None
+        )
     if not address.is_loopback and not allow_remote:
         raise StartupError(f"metrics.listen is {listen}, which other hosts reach; set metrics.allow_remote if they may")
     return host, number
 
 
 class Endpoint:
-    """Serves one text, made anew for each request; one request at a time."""
+    """Serves one text, made anew for each request, in a thread for each."""
 
     def __init__(self, address: Address, text: Callable[[], bytes], on_fault: Callable[[str], None]) -> None:
         """Listen; StartupError where that cannot be. `on_fault` is told what went wrong with a request."""
@@ -47,8 +51,8 @@ class Endpoint:
         handler = _handler_of(text, on_fault, is_local=self._path is not None)
         try:
             if isinstance(address, str):
-                Path(address).unlink(missing_ok=True)
-                self._server: TCPServer | UnixStreamServer = UnixStreamServer(address, handler)
+                _remove_socket(Path(address))
+                self._server: TCPServer | UnixStreamServer = _UnixServer(address, handler)
                 Path(address).chmod(0o600)
             else:
                 self._server = _server_class(address)(address, handler)
@@ -63,15 +67,33 @@ class Endpoint:
         return self._server.server_address[1] if isinstance(self._server, TCPServer) else 0
 
     def close(self) -> None:
-        """Listen no longer, and remove the socket."""
+        """Listen no longer, and remove the socket; who is being answered is not waited for."""
         self._server.shutdown()
         self._server.server_close()
         if self._path is not None:
             self._path.unlink(missing_ok=True)
 
 
+class _UnixServer(ThreadingMixIn, UnixStreamServer):
+    daemon_threads = True
+    block_on_close = False
+
+
+def _remove_socket(path: Path) -> None:
+    """Remove a socket that a daemon has left; StartupError where something else has that name."""
+    if path.is_socket():
+        with socket.socket(socket.AF_UNIX) as probe:
+            if probe.connect_ex(str(path)) == 0:
+                raise StartupError(f"metrics.listen is {path}, where something listens already; name another path")
+        path.unlink(missing_ok=True)
+    elif path.exists() or path.is_symlink():
+        raise StartupError(f"metrics.listen is {path}, which is there and no socket; name another path")
+
+
 def _server_class(address: tuple[str, int]) -> type[TCPServer]:
-    class Server(TCPServer):
+    class Server(ThreadingMixIn, TCPServer):
+        daemon_threads = True
+        block_on_close = False
         address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
         allow_reuse_address = True
 

@@ -7,6 +7,7 @@ import hmac
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -15,7 +16,7 @@ from memoryd.model.scope import Owner
 if TYPE_CHECKING:
     from memoryd.model.change import ChangeSet, ConversationChange
 
-__all__ = ["ErasedKind", "ErasedThing", "Erasures", "erased_by"]
+__all__ = ["ErasedKind", "ErasedThing", "Erasures", "Purged", "erased_by"]
 
 DIGEST_BYTES = 16  # of 32: two things of one digest are not to be expected before 2**64 of them
 
@@ -60,8 +61,6 @@ class Erasures:
     digests: frozenset[str] = frozenset()
     tombstones: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """Digests of what must not be learnt again, in hexadecimal digits, by the digest of their owner."""
-    kinds: frozenset[ErasedKind] = frozenset()
-    """Of what kinds they are."""
 
     def __bool__(self) -> bool:
         """Whether there are any."""
@@ -74,6 +73,20 @@ class Erasures:
     def tombstones_of(self, owner: Owner) -> frozenset[str]:
         """Return the digests of what must not be learnt again of an owner."""
         return self.tombstones.get(ErasedThing(ErasedKind.OWNER, owner).digest(self.key), frozenset())
+
+
+@dataclass(frozen=True, slots=True)
+class Purged:
+    """All that a ledger knows was erased, and when."""
+
+    key: bytes = field(repr=False)
+    times: Mapping[str, datetime] = field(default_factory=dict)
+    """By digest: when it was erased last."""
+
+    def has(self, kind: ErasedKind, owner: Owner, made: datetime, thread_id: str = "", name: str = "") -> bool:
+        """Whether something that was made at a time was erased since."""
+        time = self.times.get(ErasedThing(kind, owner, thread_id, name).digest(self.key))
+        return time is not None and made <= time
 
 
 def erased_by(change: ChangeSet) -> Iterator[ErasedThing]:

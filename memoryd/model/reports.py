@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from memoryd.model.conversation import Message
@@ -322,3 +322,5 @@ class ImportedRecords:
     kept_counts: Mapping[str, int]
     """Others of the same id are there, and stay."""
     dry_run: bool = False
+    erased_counts: Mapping[str, int] = field(default_factory=dict)
+    """The store was told to erase them after they were made: they stay erased."""

@@ -86,7 +86,11 @@ class AdminService:
         if not request.dry_run and await self._reembedder.pending():
             self._reembedder.start()
         return pb.ImportRecordsResponse(
-            new_counts=done.new, known_counts=done.known, kept_counts=done.kept, dry_run=request.dry_run
+            new_counts=done.new,
+            known_counts=done.known,
+            kept_counts=done.kept,
+            dry_run=request.dry_run,
+            erased_counts={name: count for name, count in done.erased.items() if count},
         )
 
     async def RunGc(self, request: pb.RunGcRequest, call: Call) -> pb.RunGcResponse:

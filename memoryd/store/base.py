@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from memoryd.model.entity import Entity
-from memoryd.model.erasure import Erasures
+from memoryd.model.erasure import Erasures, Purged
 from memoryd.model.grant import Grant, GrantUsage, TokenKey
 from memoryd.model.reports import Compaction, OwnerContents, OwnerSizes
 from memoryd.model.scope import Owner
@@ -290,6 +290,10 @@ class FileBacked(Protocol):
 
         Until `purges_caught_up` what is erased is not written down again.
         """
+        ...
+
+    async def ever_purged(self) -> Purged | None:
+        """Return all that the ledger knows was erased; None where there is none. StoreRefused where it is damaged."""
         ...
 
     async def purges_caught_up(self) -> None:

@@ -15,12 +15,13 @@ import contextlib
 import hashlib
 import hmac
 from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
 from memoryd.errors import Unavailable
 from memoryd.model.change import PURGE, ChangeSet
-from memoryd.model.erasure import ErasedKind, ErasedThing, Erasures, erased_by
+from memoryd.model.erasure import ErasedKind, ErasedThing, Erasures, Purged, erased_by
 from memoryd.store.durable import sync_folder, write_file
 from memoryd.store.lines import Line, LineFile, read_line
 from memoryd.store.refusal import StoreRefused
@@ -138,7 +139,6 @@ class PurgeLedger:
     def missed(self) -> Erasures:
         """Return what was erased after what the store has noted."""
         digests: set[str] = set()
-        kinds: set[str] = set()
         tombstones: dict[str, set[str]] = {}
         void: set[int] = set()
         for line in self._from_the_end() if self._last > self._noted else ():
@@ -151,7 +151,6 @@ class PurgeLedger:
                 continue
             if "history" in line:
                 continue
-            kinds.update(line["erased"])
             digests.update(digest for some in line["erased"].values() for digest in some)
             for owner, some in line["tombstones"].items():
                 tombstones.setdefault(owner, set()).update(some)
@@ -159,8 +158,20 @@ class PurgeLedger:
             self._key,
             frozenset(digests),
             {owner: frozenset(some) for owner, some in tombstones.items()},
-            frozenset(map(ErasedKind, kinds)),
         )
+
+    def ever_erased(self) -> Purged:
+        """Return all that the ledger knows was erased, and when; it reads the file. StoreRefused, OSError."""
+        times: dict[str, datetime] = {}
+        raw = self._path.read_bytes().splitlines()
+        lines = [read_line(one, self._path, number) for number, one in enumerate(raw, 1)]
+        void = {line["void"] for line in lines if "void" in line}
+        for line in lines:
+            if line.get("purge") in void or not line.get("erased"):
+                continue
+            time = datetime.fromisoformat(line["time"]) if line["time"] else datetime.max.replace(tzinfo=UTC)
+            times.update((digest, time) for some in line["erased"].values() for digest in some)
+        return Purged(self._key, times)
 
     @property
     def is_behind(self) -> bool:

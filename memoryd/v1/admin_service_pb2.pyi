@@ -855,10 +855,28 @@ class ImportRecordsResponse(google.protobuf.message.Message):
         _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["key", b"key", "value", b"value"]
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
 
+    @typing.final
+    class ErasedCountsEntry(google.protobuf.message.Message):
+        DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: builtins.int
+        VALUE_FIELD_NUMBER: builtins.int
+        key: builtins.str
+        value: builtins.int
+        def __init__(
+            self,
+            *,
+            key: builtins.str = ...,
+            value: builtins.int = ...,
+        ) -> None: ...
+        _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["key", b"key", "value", b"value"]
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+
     NEW_COUNTS_FIELD_NUMBER: builtins.int
     KNOWN_COUNTS_FIELD_NUMBER: builtins.int
     KEPT_COUNTS_FIELD_NUMBER: builtins.int
     DRY_RUN_FIELD_NUMBER: builtins.int
+    ERASED_COUNTS_FIELD_NUMBER: builtins.int
     dry_run: builtins.bool
     """Whether it was only asked what would come of it."""
     @property
@@ -873,6 +891,10 @@ class ImportRecordsResponse(google.protobuf.message.Message):
     def kept_counts(self) -> google.protobuf.internal.containers.ScalarMap[builtins.str, builtins.int]:
         """Others of the same id are there, and stay, by type."""
 
+    @property
+    def erased_counts(self) -> google.protobuf.internal.containers.ScalarMap[builtins.str, builtins.int]:
+        """This store was told to erase them after they were made: they stay erased. By type."""
+
     def __init__(
         self,
         *,
@@ -880,8 +902,9 @@ class ImportRecordsResponse(google.protobuf.message.Message):
         known_counts: collections.abc.Mapping[builtins.str, builtins.int] | None = ...,
         kept_counts: collections.abc.Mapping[builtins.str, builtins.int] | None = ...,
         dry_run: builtins.bool = ...,
+        erased_counts: collections.abc.Mapping[builtins.str, builtins.int] | None = ...,
     ) -> None: ...
-    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["dry_run", b"dry_run", "kept_counts", b"kept_counts", "known_counts", b"known_counts", "new_counts", b"new_counts"]
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["dry_run", b"dry_run", "erased_counts", b"erased_counts", "kept_counts", b"kept_counts", "known_counts", b"known_counts", "new_counts", b"new_counts"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
 
 Global___ImportRecordsResponse: typing_extensions.TypeAlias = ImportRecordsResponse

@@ -12,12 +12,12 @@ from datetime import datetime
 
 from memoryd.domain.batching import READ_AT_ONCE, SLICE
 from memoryd.domain.forgetting.forget import forgetting_change
-from memoryd.domain.forgetting.occurrences import erase_of_thread, forget_working_memory, threads_of
+from memoryd.domain.forgetting.occurrences import FIRST, erase_of_thread, forget_working_memory, threads_of
 from memoryd.domain.forgetting.purge import not_apart
 from memoryd.domain.pipeline import Decision, decide_and_commit, no_answer
 from memoryd.domain.ports import Ports
 from memoryd.domain.shared import thread_lock
-from memoryd.knowledge.grammar.names import name_keys
+from memoryd.knowledge.grammar.names import MOST_PIECES, name_keys, name_pieces
 from memoryd.model import limits
 from memoryd.model.change import PURGE, ChangeSet, ConversationChange, Entry, Tombstone
 from memoryd.model.conversation import Thread
@@ -95,14 +95,21 @@ async def _thread(thread: Thread, missed: Erasures, ports: Ports, now: datetime)
 def _text_missed(owner: Owner, thread_id: str, missed: Erasures) -> Callable[[str], bool]:
     """Return what tells whether a text of a thread, or of an owner, was erased, or has the name of someone who was."""
     is_all = missed.has(ErasedKind.TEXTS, owner, thread_id)
-    has_names = ErasedKind.NAME in missed.kinds
+    has_names = missed.has(ErasedKind.NAME, owner)
 
     def is_meant(text: str) -> bool:
-        return bool(text) and (
-            is_all or (has_names and any(missed.has(ErasedKind.NAME, owner, name=key) for key in name_keys(text)))
-        )
+        return bool(text) and (is_all or (has_names and _names_missed(text, owner, missed)))
 
     return is_meant
+
+
+def _names_missed(text: str, owner: Owner, missed: Erasures) -> bool:
+    """Whether a text has the name of someone who was forgotten."""
+    pieces = name_pieces(text)
+    first = {piece for piece in set(pieces) if missed.has(ErasedKind.NAME, owner, FIRST, piece)}
+    begins = (n for n, piece in enumerate(pieces) if piece in first) if first else ()
+    keys = {key for n in begins for key in name_keys(pieces[n : n + MOST_PIECES])}
+    return any(missed.has(ErasedKind.NAME, owner, name=key) for key in keys)
 
 
 async def _people(owner: Owner, missed: Erasures, ports: Ports, now: datetime) -> None:

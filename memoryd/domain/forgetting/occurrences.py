@@ -12,7 +12,7 @@ from memoryd.domain.pipeline import Decision, decide_and_commit, no_answer
 from memoryd.domain.ports import Ports
 from memoryd.domain.shared import thread_lock
 from memoryd.errors import TrustTooLow
-from memoryd.knowledge.grammar.names import longest_word, name_key, stands_in
+from memoryd.knowledge.grammar.names import longest_word, name_key, name_pieces, stands_in
 from memoryd.model import limits
 from memoryd.model.caller import Caller
 from memoryd.model.change import PURGE, ChangeSet, ConversationChange
@@ -24,6 +24,7 @@ from memoryd.store.base import Store
 from memoryd.turns import in_turns
 
 __all__ = [
+    "FIRST",
     "Occurrences",
     "erase_occurrences",
     "erase_of_thread",
@@ -34,6 +35,8 @@ __all__ = [
     "threads_of",
 ]
 
+FIRST = "first"
+"""In place of a thread: the first piece of a name, so that a text is looked through at once."""
 AT_ONCE = 500  # messages or threads that are read at once
 
 
@@ -155,8 +158,11 @@ async def _note_names(names: Sequence[str], owner: Owner, ports: Ports, *, now: 
     """Note the names: a text that was rewritten since says in an older copy what it said then."""
 
     async def decide() -> Decision[None]:
-        erased = tuple(ErasedThing(ErasedKind.NAME, owner, id=key) for key in sorted({*map(name_key, names)} - {""}))
-        return Decision(ChangeSet(erased=erased, marks={PURGE: now}), no_answer)
+        each = [pieces for name in names if (pieces := name_pieces(name))]
+        erased = {ErasedThing(ErasedKind.NAME, owner, id=name_key(pieces)) for pieces in each}
+        erased |= {ErasedThing(ErasedKind.NAME, owner, FIRST, pieces[0]) for pieces in each}
+        erased.add(ErasedThing(ErasedKind.NAME, owner))
+        return Decision(ChangeSet(erased=tuple(sorted(erased, key=repr)), marks={PURGE: now}), no_answer)
 
     await decide_and_commit([owner], decide, ports, now=now, grant_id=grant_id)
 

@@ -13,17 +13,23 @@ from memoryd.domain.batching import SLICE
 from memoryd.domain.pipeline import Decision, decide_and_commit, no_answer
 from memoryd.domain.ports import Ports
 from memoryd.domain.shared import thread_lock
-from memoryd.domain.transfer.records import OwnedText, Record, ThreadRecord, read_record, record_line
+from memoryd.domain.transfer.records import OwnedText, Record, ThreadRecord, kind_name, read_record
 from memoryd.errors import Conflict, InvalidArgument, in_part
 from memoryd.index.analysis import analyse, indexed_memory, indexed_text
 from memoryd.model.change import ChangeSet, ConversationChange, Entry, NewMessage
-from memoryd.model.conversation import Message
+from memoryd.model.conversation import Message, Session, Thread
 from memoryd.model.entity import Entity
+from memoryd.model.erasure import ErasedKind, ErasedThing, Purged
 from memoryd.model.grant import Grant
-from memoryd.model.limits import MAX_CONTENT_BYTES, MAX_MESSAGE_CONTENT_BYTES
+from memoryd.model.limits import (
+    MAX_CONTENT_BYTES,
+    MAX_MESSAGE_CONTENT_BYTES,
+    MAX_SUMMARY_BYTES,
+    MAX_WORKING_MEMORY_BYTES,
+)
 from memoryd.model.memory import Memory
 from memoryd.model.scope import Owner
-from memoryd.model.validation import check_id, check_text
+from memoryd.model.validation import check_id, check_metadata, check_share, check_subjects, check_tags, check_text
 from memoryd.model.work import Work, WorkState
 from memoryd.store.conversations import MessageSelector
 from memoryd.store.memories import MemorySelector
@@ -43,6 +49,8 @@ class Imported:
     """The same are there already."""
     kept: Counter[str] = field(default_factory=Counter)
     """Others of the same id are there, and stay."""
+    erased: Counter[str] = field(default_factory=Counter)
+    """This store was told to erase them, after they were made: they stay erased."""
 
 
 async def bring_in(
@@ -59,7 +67,9 @@ async def bring_in(
     async for n, line in in_turns(enumerate(lines)):
         with in_part(f"records[{n}]"):
             records.append(_checked(read_record(line)))
-    importing = _Importing(ports, now, skips_conflicts=skips_conflicts, dry_run=dry_run)
+    files = ports.store.files
+    purged = None if files is None else await files.ever_purged()
+    importing = _Importing(ports, now, purged, skips_conflicts=skips_conflicts, dry_run=dry_run)
     for (kind, _), group in groupby(records, key=lambda record: (type(record), _place(record))):
         await importing.take(kind, list(group))
     return importing.done
@@ -69,7 +79,7 @@ def _place(record: Record) -> object:
     """Return what records have in common that are stored together."""
     if isinstance(record, Grant | ThreadRecord):
         return record
-    return (record.owner, record.thread_id) if isinstance(record, Message) else record.owner
+    return (record.owner, record.thread_id) if isinstance(record, Message | Session) else record.owner
 
 
 def _checked(record: Record) -> Record:
@@ -85,22 +95,60 @@ def _checked(record: Record) -> Record:
     if isinstance(record, Memory | Message):
         most = MAX_CONTENT_BYTES if isinstance(record, Memory) else MAX_MESSAGE_CONTENT_BYTES
         check_text(record.content, "content", limit=most)
+    if isinstance(record, Memory):
+        check_share(record.confidence, "confidence")
+        for name, check in (("tags", check_tags), ("subjects", check_subjects), ("metadata", check_metadata)):
+            check(getattr(record, name))
+    if isinstance(record, ThreadRecord):
+        check_text(record.thread.summary, "summary", limit=MAX_SUMMARY_BYTES)
+        check_text(record.thread.working_memory, "working_memory", limit=MAX_WORKING_MEMORY_BYTES)
+    if isinstance(record, OwnedText):
+        check_text(record.working_memory.text, "working_memory.text", limit=MAX_WORKING_MEMORY_BYTES)
     if isinstance(record, Message) and record.seq < 1:
         raise InvalidArgument(f"seq is {record.seq}; it must be at least 1", field="seq")
-    if isinstance(record, ThreadRecord) and any(
-        (session.owner, session.thread_id) != (owner, one.id) for session in record.sessions
-    ):
-        raise InvalidArgument("sessions has one of another thread", field="sessions")
     return record
+
+
+def _identity(record: Record) -> object:
+    """Return what makes a thing of an id the same one, whatever has happened to it since."""
+    if isinstance(record, ThreadRecord):
+        return record.thread.owner, record.thread.create_time
+    if isinstance(record, OwnedText):
+        return record.working_memory.text
+    if isinstance(record, Session):
+        return record.owner, record.thread_id, record.start_time
+    owner = None if isinstance(record, Grant) else record.owner
+    content = record.content if isinstance(record, Memory | Message) else ""
+    return owner, record.create_time, content
+
+
+def _erased_things(record: Record) -> Iterable[ErasedThing]:
+    """Yield what a record would be in the ledger of purges, by itself or as a part of something."""
+    if isinstance(record, Grant | OwnedText):
+        return
+    one = record.thread if isinstance(record, ThreadRecord) else record
+    yield ErasedThing(ErasedKind.OWNER, one.owner)
+    if isinstance(record, ThreadRecord):
+        yield ErasedThing(ErasedKind.THREAD, one.owner, one.id)
+    elif isinstance(record, Message | Session):
+        yield ErasedThing(ErasedKind.THREAD, one.owner, record.thread_id)
+        if isinstance(record, Message):
+            yield ErasedThing(ErasedKind.MESSAGE, one.owner, record.thread_id, one.id)
+    else:
+        kind = ErasedKind.MEMORY if isinstance(record, Memory) else ErasedKind.ENTITY
+        yield ErasedThing(kind, one.owner, id=one.id)
 
 
 class _Importing:
     """One call."""
 
-    def __init__(self, ports: Ports, now: datetime, *, skips_conflicts: bool, dry_run: bool) -> None:
+    def __init__(
+        self, ports: Ports, now: datetime, purged: Purged | None, *, skips_conflicts: bool, dry_run: bool
+    ) -> None:
         self._ports, self._now, self._skips, self._dry_run = ports, now, skips_conflicts, dry_run
+        self._purged = purged
         self.done = Imported()
-        self._threads: set[tuple[Owner, str]] = set()
+        self._threads: dict[tuple[Owner, str], Thread] = {}
         """Those that a dry run would have made."""
 
     async def take(self, kind: type[Any], records: list[Any]) -> None:
@@ -109,19 +157,34 @@ class _Importing:
             Memory: self._memories,
             Entity: self._entities,
             ThreadRecord: self._thread,
+            Session: self._sessions,
             Message: self._messages,
             OwnedText: self._working_memory,
         }
-        await takers[kind](records)
+        left = [record for record in records if not self._is_erased(record)]
+        self.done.erased[kind_name(records[0])] += len(records) - len(left)
+        if left:
+            await takers[kind](left)
+
+    def _is_erased(self, record: Record) -> bool:
+        if self._purged is None:
+            return False
+        one: Any = record.thread if isinstance(record, ThreadRecord) else record
+        made = one.start_time if isinstance(one, Session) else getattr(one, "create_time", self._now)
+        return any(self._purged.has(*thing[:2], made, *thing[2:]) for thing in _erased_things(record))
 
     def _new(self, name: str, records: Iterable[Any], known: dict[Any, Any], key: Callable[[Any], Any]) -> list[Any]:
         """Return the records that are not there, count the others; Conflict for one that is another there."""
         new = []
+        keys: set[Any] = set()
         for record in records:
+            if key(record) in keys:
+                raise InvalidArgument(f"{name} {key(record)!r} comes twice", field="records")
+            keys.add(key(record))
             there = known.get(key(record))
             if there is None:
                 new.append(record)
-            elif record_line(there) == record_line(record):
+            elif _identity(there) == _identity(record):
                 self.done.known[name] += 1
             elif self._skips:
                 self.done.kept[name] += 1
@@ -180,48 +243,73 @@ class _Importing:
         for record in records:
             thread = record.thread
             there = await self._ports.store.conversations.thread(thread.owner, thread.id)
-            self._threads.add((thread.owner, thread.id))
-            if there is not None:
-                is_same = record_line(ThreadRecord(there)) == record_line(ThreadRecord(thread))
-                known = {thread.id: record if is_same else ThreadRecord(there)}
-            else:
-                known = {}
-            new = self._new("thread", [record], known, lambda one: one.thread.id)
-            if not new:
+            self._threads[thread.owner, thread.id] = there or thread
+            known = {} if there is None else {thread.id: ThreadRecord(there)}
+            if not self._new("thread", [record], known, lambda one: one.thread.id):
                 continue
-            work = tuple(
-                Work(
-                    kind=done.kind,
-                    owner=thread.owner,
-                    thread_id=thread.id,
-                    seq=done.seq,
-                    state=WorkState.WAITING if done.seq < thread.last_seq else WorkState.IDLE,
-                    due_time=self._now,
-                )
+            work = tuple(  # idle: the messages that follow are noticed as those are that are appended
+                Work(kind=done.kind, owner=thread.owner, thread_id=thread.id, seq=done.seq, state=WorkState.IDLE,
+                     due_time=self._now)
                 for done in record.work
-            )
-            talk = ConversationChange(thread.owner, threads=(replace(thread, revision=1),), sessions=record.sessions)
-            await self._commit(None, ChangeSet(conversation=talk, work=work), thread_lock(thread.owner, thread.id))
+            )  # fmt: skip
+            talk = ConversationChange(thread.owner, threads=(replace(thread, revision=1),))
+            change = ChangeSet(conversation=talk, work=work)
+            await self._commit(thread.owner, change, thread_lock(thread.owner, thread.id))
+
+    async def _thread_of(self, owner: Owner, thread_id: str) -> Thread:
+        thread = await self._ports.store.conversations.thread(owner, thread_id) or self._threads.get((owner, thread_id))
+        if thread is None:
+            raise InvalidArgument(f"the thread {thread_id!r} is missing; it comes first", field="records")
+        return thread
+
+    async def _sessions(self, sessions: list[Session]) -> None:
+        owner, thread_id = sessions[0].owner, sessions[0].thread_id
+        thread = await self._thread_of(owner, thread_id)
+        strange = [session for session in sessions if session.start_time < thread.create_time]
+        if strange:
+            self._refuse_strange(strange[0], len(strange))
+            sessions = [session for session in sessions if session.start_time >= thread.create_time]
+        stored = [await self._ports.store.conversations.session(owner, thread_id, one.id) for one in sessions]
+        known = {session.id: session for session in stored if session is not None}
+        new = self._new("session", sessions, known, lambda session: session.id)
+        if new:
+            talk = ConversationChange(owner, sessions=tuple(new))
+            await self._commit(None, ChangeSet(conversation=talk), thread_lock(owner, thread_id))
 
     async def _messages(self, messages: list[Message]) -> None:
         owner, thread_id = messages[0].owner, messages[0].thread_id
         conversations = self._ports.store.conversations
-        if (owner, thread_id) not in self._threads and await conversations.thread(owner, thread_id) is None:
-            raise InvalidArgument(f"the thread {thread_id!r} of a message is missing; it comes first", field="records")
+        thread = await self._thread_of(owner, thread_id)
+        heads = await conversations.heads(MessageSelector(owner=owner, thread_id=thread_id))
+        places, ids = {head.seq: head.id for head in heads}, {head.id for head in heads}
         for n in range(0, len(messages), MESSAGES_AT_ONCE):
             some = messages[n : n + MESSAGES_AT_ONCE]
-            first, last = min(message.seq for message in some), max(message.seq for message in some)
-            there = await conversations.messages(
-                MessageSelector(owner=owner, thread_id=thread_id, after=first - 1, before=last + 1)
-            )
-            new = self._new("message", some, {one.seq: one for one in there}, lambda message: message.seq)
+            wanted = {(thread_id, message.seq) for message in some if message.seq in places}
+            there = {message.seq: message for message in await self._ports.messages_at(owner, wanted)}
+            new = self._new("message", some, there, lambda message: message.seq)
             if not new:
                 continue
+            for message in new:
+                if message.id in ids or message.seq > thread.last_seq or len(ids) >= thread.message_count:
+                    self.done.new["message"] -= len(new)
+                    self._refuse_strange(message, len(new))
+                    return
+                ids.add(message.id)
             made = tuple([NewMessage(message, _terms(message)) async for message in in_turns(new)])
             talk = ConversationChange(owner, messages=made)
             await self._commit(None, ChangeSet(conversation=talk), thread_lock(owner, thread_id))
             if not self._dry_run:
                 self._ports.shared.lag.add(owner, len(new))
+
+    def _refuse_strange(self, record: Message | Session, count: int) -> None:
+        """Take what the thread has no room for as that of another one; Conflict, unless that is skipped."""
+        if not self._skips:
+            raise Conflict(
+                f"{kind_name(record)} {record.id!r} belongs to another thread {record.thread_id!r} than is there;"
+                " nothing of it was changed",
+                field="records",
+            )
+        self.done.kept[kind_name(record)] += count
 
     async def _working_memory(self, texts: list[OwnedText]) -> None:
         for text in texts:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import NamedTuple
 
 from memoryd.domain.ports import Ports
 from memoryd.domain.transfer.records import OwnedText, Record, ThreadRecord, WorkDone, record_line
 from memoryd.errors import InvalidArgument
-from memoryd.model.conversation import Session, Thread
+from memoryd.model.conversation import Thread
 from memoryd.model.scope import Owner, Scope, Visibility
 from memoryd.store.base import Store
 from memoryd.store.conversations import MessageSelector
@@ -19,7 +20,9 @@ __all__ = ["Export", "export"]
 
 EVERY_OWNER = 1 << 40
 AT_ONCE = 500  # rows that are read at once
-SECTIONS = ("memory", "entity", "thread", "working_memory")
+ALL = 1 << 31  # rows at once: one look, so that what is touched meanwhile is not missed between two pages
+SECTIONS = ("thread", "memory", "entity", "working_memory")
+"""Of an owner, in their order: what is learnt from a thread meanwhile is learnt again rather than lost."""
 
 
 class Export(NamedTuple):
@@ -40,6 +43,10 @@ class _Place(NamedTuple):
     """Of a memory its place, of an entity its id, of a thread its id."""
     seq: int = 0
     """Of a thread the last message."""
+    last_seq: int = 0
+    """Of a thread the last message that its record speaks of."""
+    session_count: int = 0
+    """Of a thread the sessions that were returned."""
 
 
 async def export(ports: Ports, *, user_id: str, cursor: str, most_bytes: int) -> Export:
@@ -65,7 +72,9 @@ def _read(cursor: str) -> _Place:
         place = _Place(*json.loads(cursor))
     except (ValueError, TypeError, RecursionError):
         place = _Place(seq=-1)
-    if not all(isinstance(part, str) for part in place[:-1]) or type(place.seq) is not int or place.seq < 0:
+    numbers = place[5:]
+    are_texts = all(isinstance(part, str) for part in place[:5])
+    if not are_texts or not all(type(number) is int and 0 <= number < 1 << 53 for number in numbers):
         raise InvalidArgument("cursor is none that an export has returned", field="cursor")
     return place
 
@@ -98,17 +107,17 @@ async def _of_owner(store: Store, owner: Owner, after: _Place) -> AsyncIterator[
     base = _Place(*after[:3])
     done = SECTIONS.index(after.section) if after.section in SECTIONS else -1
     if done <= 0:
-        place = after.key if done == 0 else ""
+        async for one in _threads(store, owner, base, after if done == 0 else base):
+            yield one
+    if done <= 1:
+        place = after.key if done == 1 else ""
         while memories := await store.memories.scan(MemorySelector(owner=owner), limit=AT_ONCE, after=place):
             for memory in memories:
                 place = owner_place(memory)
                 yield base._replace(section="memory", key=place), memory
-    for entity in await store.people.entities(owner) if done <= 1 else ():
-        if done < 1 or entity.id > after.key:
+    for entity in await store.people.entities(owner) if done <= SECTIONS.index("entity") else ():
+        if done < SECTIONS.index("entity") or entity.id > after.key:
             yield base._replace(section="entity", key=entity.id), entity
-    if done <= SECTIONS.index("thread"):
-        async for one in _threads(store, owner, base, after if after.section == "thread" else base):
-            yield one
     working_memory = await store.conversations.working_memory(owner)
     if working_memory.text and after.section != "working_memory":
         yield base._replace(section="working_memory"), OwnedText(owner, working_memory)
@@ -116,33 +125,31 @@ async def _of_owner(store: Store, owner: Owner, after: _Place) -> AsyncIterator[
 
 async def _threads(store: Store, owner: Owner, base: _Place, after: _Place) -> AsyncIterator[tuple[_Place, Record]]:
     visible = Visibility(owner.agent_id, owner.scope.user_id, owner.scope.chat_id)
-    ids: list[str] = []
-    last = None
-    while page := await store.conversations.threads(visible, limit=AT_ONCE, after=last):
-        ids += [thread.id for thread in page if thread.owner == owner and thread.id >= after.key]
-        last = (page[-1].update_time, page[-1].id)
-    for thread_id in sorted(ids):
+    every = await store.conversations.threads(visible, limit=ALL)
+    for thread_id in sorted(thread.id for thread in every if thread.owner == owner and thread.id >= after.key):
         thread = await store.conversations.thread(owner, thread_id)
         if thread is None:
             continue  # it was erased meanwhile
-        seq = after.seq
+        place = after
         if thread_id != after.key or after.section != "thread":
-            seq = 0
-            yield base._replace(section="thread", key=thread_id), await _thread(store, thread)
-        selected = {"owner": owner, "thread_id": thread_id, "limit": AT_ONCE}
-        while messages := await store.conversations.messages(MessageSelector(**selected, after=seq)):  # type: ignore[arg-type]  # each is right
+            place = base._replace(section="thread", key=thread_id, last_seq=thread.last_seq)
+            yield place, await _thread(store, thread)
+        if not place.seq:
+            sessions = await store.conversations.sessions([owner], limit=ALL, thread_id=thread_id)
+            for session in sorted(sessions, key=lambda one: (one.start_time, one.id))[place.session_count :]:
+                place = place._replace(session_count=place.session_count + 1)
+                yield place, session
+        selector = MessageSelector(
+            owner=owner, thread_id=thread_id, after=place.seq, before=place.last_seq + 1, limit=AT_ONCE
+        )
+        while messages := await store.conversations.messages(selector):
             for message in messages:
-                seq = message.seq
-                yield base._replace(section="thread", key=thread_id, seq=seq), message
+                place = place._replace(seq=message.seq)
+                yield place, message
+            selector = replace(selector, after=place.seq)
 
 
 async def _thread(store: Store, thread: Thread) -> ThreadRecord:
-    sessions: list[Session] = []
-    last = None
-    while page := await store.conversations.sessions([thread.owner], limit=AT_ONCE, after=last, thread_id=thread.id):
-        sessions += page
-        last = (page[-1].start_time, page[-1].id)
     kinds = sorted({kind for kind, _ in await store.work.counts()})
     known = [await store.work.get(thread.owner, kind, thread.id) for kind in kinds]
-    done = tuple(WorkDone(work.kind, work.seq) for work in known if work is not None)
-    return ThreadRecord(thread, tuple(sessions[::-1]), done)
+    return ThreadRecord(thread, tuple(WorkDone(work.kind, work.seq) for work in known if work is not None))

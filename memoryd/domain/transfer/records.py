@@ -1,8 +1,9 @@
 """
 What a line of an export holds: one thing of the store as a JSON object, with its type, without what has its default.
 
-A thread has its summary, its working memory, its sessions, and how far work has come in it. No vector, no secret and no
-digest is in it: vectors are made again where it is brought in, and a digest counts in its own store alone.
+A thread has its summary, its working memory, and how far work has come in it; its sessions and messages follow. No
+vector, no secret and no digest is in it: vectors are made again where it is brought in, and a digest counts in its own
+store alone.
 """
 
 from __future__ import annotations
@@ -24,9 +25,10 @@ from memoryd.model.memory import Memory
 from memoryd.model.scope import Owner
 from memoryd.model.trust import Trust
 
-__all__ = ["RECORDS", "OwnedText", "Record", "ThreadRecord", "WorkDone", "read_record", "record_line"]
+__all__ = ["RECORDS", "OwnedText", "Record", "ThreadRecord", "WorkDone", "kind_name", "read_record", "record_line"]
 
 T = TypeVar("T")
+MOST_NUMBER = 1 << 53  # what every reader of JSON takes as it is
 _LATER = {"Owner": Owner, "Trust": Trust}  # that a module of the model names only for the types
 _LEFT_OUT = {(Thread, "revision"), (Session, "lease_by"), (Session, "lease_time")}
 """What counts in its own store alone."""
@@ -43,10 +45,9 @@ class WorkDone:
 
 @dataclass(frozen=True, slots=True)
 class ThreadRecord:
-    """A thread, without its messages."""
+    """A thread, without its sessions and messages."""
 
     thread: Thread
-    sessions: tuple[Session, ...] = ()
     work: tuple[WorkDone, ...] = ()
 
 
@@ -58,17 +59,23 @@ class OwnedText:
     working_memory: WorkingMemory
 
 
-Record = Grant | Memory | Entity | ThreadRecord | Message | OwnedText
+Record = Grant | ThreadRecord | Session | Message | Memory | Entity | OwnedText
 RECORDS: Mapping[str, type[Any]] = {
     "grant": Grant,
+    "thread": ThreadRecord,
+    "session": Session,
+    "message": Message,
     "memory": Memory,
     "entity": Entity,
-    "thread": ThreadRecord,
-    "message": Message,
     "working_memory": OwnedText,
 }
-"""By the name of the type; an export has them in this order, for each owner the last five."""
+"""By the name of the type; an export has them in this order, for each owner all but the first."""
 _NAMES = {kind: name for name, kind in RECORDS.items()}
+
+
+def kind_name(record: Record) -> str:
+    """Return the name of its type."""
+    return _NAMES[type(record)]
 
 
 def record_line(record: Record) -> str:
@@ -132,7 +139,9 @@ def _value(kind: Any, data: Any, name: str) -> Any:
             raise InvalidArgument(f"{name} must be a list", field=name)
         return origin(_value(args[0], item, f"{name}[{n}]") for n, item in enumerate(data))
     if origin is not None:  # a mapping of texts
-        if not isinstance(data, dict) or not all(isinstance(item, str) for item in data.values()):
+        if not isinstance(data, dict) or not all(
+            isinstance(item, str) and _is_storable(name + item) for name, item in data.items()
+        ):
             raise InvalidArgument(f"{name} must be an object of texts", field=name)
         return types.MappingProxyType(data)
     return _atom(kind, data, name)
@@ -153,6 +162,8 @@ def _atom(kind: Any, data: Any, name: str) -> Any:
         data = float(data)
     if type(data) is not kind or (isinstance(data, str) and not _is_storable(data)):
         raise InvalidArgument(f"{name} must be {kind.__name__}", field=name)
+    if isinstance(data, int | float) and not 0 <= data <= MOST_NUMBER:
+        raise InvalidArgument(f"{name} is out of range", field=name)
     return data
 
 

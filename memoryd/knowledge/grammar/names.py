@@ -23,6 +23,7 @@ from memoryd.model.validation import fold
 __all__ = [
     "MOST_NAME_CHARACTERS",
     "MOST_NAME_WORDS",
+    "MOST_PIECES",
     "TITLES",
     "forget_names",
     "fullest",
@@ -35,6 +36,7 @@ __all__ = [
     "may_be_one",
     "name_key",
     "name_keys",
+    "name_pieces",
     "short_forms",
     "spelling",
     "stands_in",
@@ -86,30 +88,28 @@ def straight(name: str) -> str:
 
 
 _RUN = re.compile(r"[^\W_]+")
-_MOST_PIECES = 8
+MOST_PIECES = 24
 
 
-def name_key(name: str) -> str:
-    """Return what stands for a name, in whatever spelling `stands_in` finds it: its first words, compared as names."""
-    return " ".join(_pieces(name)[:_MOST_PIECES])
-
-
-def name_keys(text: str) -> Iterator[str]:
-    """Yield the keys of all names that may stand in a text: each run of a few words; more than those that do."""
-    pieces = _pieces(text)
-    for begin in range(len(pieces)):
-        for count in range(1, min(_MOST_PIECES, len(pieces) - begin) + 1):
-            yield " ".join(pieces[begin : begin + count])
-
-
-def _pieces(text: str) -> list[str]:
-    """Return the words of a text; in scripts that have no case and so no words, its letters."""
+def name_pieces(text: str) -> list[str]:
+    """Return the words of a text, compared as names; in scripts that have no case and so no words, its letters."""
     return [piece for run in _RUN.findall(straight(text)) for piece in ([run] if all(map(_has_case, run)) else run)]
 
 
 def longest_word(name: str) -> str:
     """Return the longest run of letters of a name, in lower case: what stands in every spelling of it."""
     return max(_RUN.findall(name.lower()), key=len, default=name.lower())
+
+
+def name_key(pieces: Sequence[str]) -> str:
+    """Return what stands for a name, of its pieces: in every text in which `stands_in` finds it they are a run."""
+    return " ".join(pieces[:MOST_PIECES])
+
+
+def name_keys(pieces: Sequence[str]) -> Iterator[str]:
+    """Yield the keys of all names that may begin with the first of some pieces."""
+    for count in range(1, min(MOST_PIECES, len(pieces)) + 1):
+        yield name_key(pieces[:count])
 
 
 def _has_case(letter: str) -> bool:

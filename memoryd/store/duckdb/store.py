@@ -12,7 +12,7 @@ import duckdb
 
 from memoryd.errors import StoreDamaged, Unavailable
 from memoryd.model.call_context import Journal
-from memoryd.model.erasure import Erasures
+from memoryd.model.erasure import Erasures, Purged
 from memoryd.model.measures import NO_MEASURES, Measures
 from memoryd.model.reports import Compaction
 from memoryd.store.base import FileBacked, FileFigures, LogTail, Shipping, Spool, StoreInfo
@@ -89,6 +89,9 @@ class DuckDBFiles:
     def missed_purges(self) -> Erasures | None:
         ledger = self._ledger
         return ledger.missed() if ledger is not None and ledger.is_behind else None
+
+    async def ever_purged(self) -> Purged | None:
+        return None if self._ledger is None else await asyncio.to_thread(self._ledger.ever_erased)
 
     async def purges_caught_up(self) -> None:
         ledger = self._ledger
