@@ -191,14 +191,16 @@ def test_a_ledger_that_a_start_would_refuse_is_told(folder):
     store_id = check_store(options(folder)).store_id
     PurgeLedger(folder / "ledger", store_id, PurgeMark(), random_bytes=os.urandom).close()
     assert 0 == check(folder).returncode
-    key = folder / "ledger" / KEY
-    right = key.read_text()
+    key, lines = folder / "ledger" / KEY, folder / "ledger" / LINES
+    right, whole = key.read_text(), lines.read_bytes()
+    lines.write_bytes(whole + b'{"purge":1,"ti')  # a line was torn when the daemon was killed: the start cuts it off
+    assert 0 == check(folder).returncode
+    lines.write_bytes(whole)
     key.write_text(f"{os.urandom(32).hex()}\n")
     told = check(folder)
     assert (78, True) == (told.returncode, "is not the key of" in told.stderr), told.stderr
     key.unlink()
     assert "is missing, so no one can tell" in check(folder).stderr
     key.write_text(right)
-    lines = folder / "ledger" / LINES
-    lines.write_bytes(lines.read_bytes().replace(b'"first"', b'"worst"'))
+    lines.write_bytes(whole.replace(b'"first"', b'"worst"'))
     assert "is damaged in line 1" in check(folder).stderr

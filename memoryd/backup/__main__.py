@@ -24,7 +24,8 @@ def main(arguments: Sequence[str]) -> int:
     os.nice(NICE)
     os.umask(0o077)
     try:
-        _, point = point_of([chain := Chain.read(Path(folder))], transaction=int(transaction))
+        chain = Chain.read(Path(folder))
+        _, point = point_of([chain], transaction=int(transaction))
         prove(chain, point, memory_limit_bytes=int(limit))
     except StoreRefused as refusal:
         sys.stderr.write(f"{refusal}\n")

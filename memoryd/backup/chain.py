@@ -21,7 +21,7 @@ from typing import IO, Any, NamedTuple
 from memoryd.errors import Unavailable
 from memoryd.store.base import LogTail
 from memoryd.store.durable import put_in_place, sync_folder, write_all
-from memoryd.store.lines import Line, LineFile, read_line
+from memoryd.store.lines import Line, LineFile, read_line, whole_lines
 from memoryd.store.refusal import StoreRefused
 
 __all__ = [
@@ -110,9 +110,8 @@ class Chain:
             data = path.read_bytes()
         except OSError as error:
             raise BackupDamaged(f"{path} cannot be read: {error.strerror}") from None
-        raw = data[: data.rfind(b"\n") + 1].splitlines()
         try:
-            lines = [read_line(line, path, number) for number, line in enumerate(raw, 1)]
+            lines = [read_line(line, path, number) for number, line in enumerate(whole_lines(data), 1)]
         except StoreRefused as error:
             raise BackupDamaged(str(error).partition(";")[0]) from None
         if not lines or lines[0].get("format") != FORMAT:

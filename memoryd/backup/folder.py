@@ -10,7 +10,7 @@ from pathlib import Path
 from uuid import UUID
 
 from memoryd.backup.chain import MANIFEST, BackupDamaged, Chain, Point, is_begun
-from memoryd.store.durable import copy_file, sync_folder, write_file
+from memoryd.store.durable import copy_file, sync_folder
 from memoryd.store.ledger import KEY, LINES, check_ledger, goes_on
 from memoryd.store.opening import prove_copy, take_copy
 from memoryd.store.refusal import StoreRefused
@@ -58,9 +58,14 @@ def histories(folder: Path, store_id: str) -> list[Path]:
 def ledger_of(store: Path, others: Sequence[Path]) -> Path:
     """Return the ledger of purges of a history, or that of another one which goes on with it and knows the most."""
     mine = store / LEDGER
-    later = [folder / LEDGER for folder in others if (folder / LEDGER / LINES).is_file()]
-    longer = [ledger for ledger in later if (mine / KEY).is_file() and goes_on(ledger, mine)]
-    return max([mine, *longer], key=lambda ledger: (ledger / LINES).stat().st_size if (ledger / LINES).is_file() else 0)
+    known = [folder / LEDGER for folder in others if not _missing(folder / LEDGER)] if (mine / KEY).is_file() else []
+    later = (ledger for ledger in known if goes_on(ledger, mine))
+    return max(later, key=lambda ledger: (ledger / LINES).stat().st_size, default=mine)
+
+
+def _missing(ledger: Path) -> list[Path]:
+    """Return the files that a ledger lacks."""
+    return [path for path in (ledger / KEY, ledger / LINES) if not path.is_file()]
 
 
 def store_folder(folder: Path) -> Path:
@@ -192,9 +197,8 @@ def _refuse_target(data_dir: Path) -> None:
 
 def _refuse_ledger(ledger: Path, chain: Chain) -> None:
     """Raise StoreRefused where a ledger does not know all that the backup knows was purged."""
-    missing = [name for name in (KEY, LINES) if not (ledger / name).is_file()]
-    if missing:
-        raise StoreRefused(f"{ledger / missing[0]} is missing: without the ledger what was purged would come back")
+    if missing := _missing(ledger):
+        raise StoreRefused(f"{missing[0]} is missing: without the ledger what was purged would come back")
     count = check_ledger(ledger, str(_store_id(chain)))
     mirrored = chain.folder.parent / LEDGER
     if (mirrored / KEY).is_file() and not goes_on(ledger, mirrored):
@@ -222,13 +226,12 @@ def mirror_ledger(ledger: Path, store: Path) -> None:
     known = mirrored.stat().st_size if mirrored.exists() else 0
     if known == lines.stat().st_size and known and mirrored.stat().st_mtime_ns >= lines.stat().st_mtime_ns:
         return
-    data = lines.read_bytes()
     if not goes_on(ledger, target):
         raise StoreRefused(
             f"the ledger of purges in {ledger} does not go on with that in {target}, which is kept: put the right one"
             " back, or move the folder of the backup away"
         )
-    write_file(mirrored, data)
+    copy_file(lines, mirrored)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from memoryd.errors import Unavailable
 from memoryd.model.change import PURGE, ChangeSet
 from memoryd.model.erasure import ErasedKind, ErasedThing, Erasures, Purged, erased_by
 from memoryd.store.durable import sync_folder, write_file
-from memoryd.store.lines import Line, LineFile, read_line
+from memoryd.store.lines import Line, LineFile, read_line, whole_lines
 from memoryd.store.refusal import StoreRefused
 
 __all__ = ["KEY", "LINES", "PurgeLedger", "PurgeMark", "check_ledger", "goes_on"]
@@ -110,12 +110,12 @@ class PurgeLedger:
         header = _header(self._lines[0], self._path, self._key, store_id)
         if header["first"] > self._noted + 1:
             self.gap = f"{self._path} begins at purge {header['first']}; the database knows {self._noted} before it"
-        last = next((line["purge"] for line in self._from_the_end() if "purge" in line), header["first"] - 1)
+        last = next((line["purge"] for line, _ in self._from_the_end() if "purge" in line), header["first"] - 1)
         if last < self._noted:
             self.gap = f"{self._path} ends at purge {last}; the database knows {self._noted}: put the newer one back"
         self._last = max(last, self._noted)
         self._refuse_another_history(last)
-        histories = (line["history"] for line in self._from_the_end() if "history" in line)
+        histories = (line["history"] for line, _ in self._from_the_end() if "history" in line)
         self._is_begun = not self._history_id or self._history_id == next(histories, header.get("history", ""))
         if not self.is_behind:
             self._lines = []
@@ -124,32 +124,27 @@ class PurgeLedger:
         """Raise StoreRefused where the line that the store has noted is another one here."""
         if not self._digest or last < self._noted:
             return
-        for number in range(len(self._lines), 1, -1):
-            raw = self._lines[number - 1]
-            purge = read_line(raw, self._path, number).get("purge", last + 1)
-            if purge > self._noted:
-                continue
-            if purge == self._noted and _mark_of(raw) != self._digest:
-                raise StoreRefused(
-                    f"{self._path} is of another history of this store: it ends at purge {last}, the database at"
-                    f" {self._noted}, and that is another one here; put the ledger back that lay with this database"
-                )
-            return
+        raw = next((raw for line, raw in self._from_the_end() if line.get("purge") == self._noted), b"")
+        if raw and _mark_of(raw) != self._digest:
+            raise StoreRefused(
+                f"{self._path} is of another history of this store: it ends at purge {last}, the database at"
+                f" {self._noted}, and that is another one here; put the ledger back that lay with this database"
+            )
 
     def missed(self) -> Erasures:
         """Return what was erased after what the store has noted."""
         digests: set[str] = set()
         tombstones: dict[str, set[str]] = {}
         void: set[int] = set()
-        for line in self._from_the_end() if self._last > self._noted else ():
+        for line, _ in self._from_the_end() if self._last > self._noted else ():
             if "void" in line:
                 void.add(line["void"])
                 continue
             if line.get("purge", 0) <= self._noted:
                 break
-            if line["purge"] in void:
-                continue
             if "history" in line:
+                continue
+            if line["purge"] in void:
                 continue
             digests.update(digest for some in line["erased"].values() for digest in some)
             for owner, some in line["tombstones"].items():
@@ -163,7 +158,7 @@ class PurgeLedger:
     def ever_erased(self) -> Purged:
         """Return all that the ledger knows was erased, and when; it reads the file. StoreRefused, OSError."""
         times: dict[str, datetime] = {}
-        raw = self._path.read_bytes().splitlines()
+        raw = whole_lines(self._path.read_bytes())
         lines = [read_line(one, self._path, number) for number, one in enumerate(raw, 1)]
         void = {line["void"] for line in lines if "void" in line}
         for line in lines:
@@ -198,8 +193,7 @@ class PurgeLedger:
             self._digest = self._append({"purge": self._last + 1, "history": self._history_id})
             self._last, self._is_begun = self._last + 1, True
         else:
-            purges = (raw for raw in reversed(self._lines[1:]) if b'"purge":' in raw)
-            self._digest = _mark_of(next(purges, b""))
+            self._digest = next((_mark_of(raw) for line, raw in self._from_the_end() if "purge" in line), "")
         return self.mark
 
     def caught_up(self) -> None:
@@ -238,10 +232,11 @@ class PurgeLedger:
         """Let go of the file."""
         self._file.close()
 
-    def _from_the_end(self) -> Iterator[Line]:
-        """Yield the lines that were there at the start, the last one first, without the header."""
+    def _from_the_end(self) -> Iterator[tuple[Line, bytes]]:
+        """Yield the lines that were there at the start, read and as they stand, the last first; not the header."""
         for number in range(len(self._lines), 1, -1):
-            yield read_line(self._lines[number - 1], self._path, number)
+            raw = self._lines[number - 1]
+            yield read_line(raw, self._path, number), raw
 
     def _append(self, line: Line) -> str:
         """Bring a line to the disk, and return the digest of it. Raises Unavailable."""
@@ -263,7 +258,7 @@ def check_ledger(folder: Path, store_id: str) -> int:
     """Read all lines of a ledger, and return how many there are; StoreRefused where it is not one of this store."""
     path = folder / LINES
     try:
-        raw = path.read_bytes().splitlines()
+        raw = whole_lines(path.read_bytes())
         key = _key_of(folder / KEY, None)
     except OSError as error:
         raise StoreRefused(f"{error.filename or path} cannot be read: {error.strerror}") from None
@@ -301,8 +296,8 @@ def _key_check(key: bytes, store_id: str) -> str:
 
 
 def _mark_of(raw: bytes) -> str:
-    """Return the digest of a line without its end; of none an empty one."""
-    return hashlib.sha256(raw).hexdigest()[:MARK_DIGITS] if raw else ""
+    """Return the digest of a line without its end."""
+    return hashlib.sha256(raw).hexdigest()[:MARK_DIGITS]
 
 
 def _key_of(path: Path, random_bytes: Callable[[int], bytes] | None) -> bytes:

@@ -12,7 +12,7 @@ from typing import Any
 from memoryd.store.durable import write_all
 from memoryd.store.refusal import StoreRefused
 
-__all__ = ["Line", "LineFile", "read_line"]
+__all__ = ["Line", "LineFile", "read_line", "whole_lines"]
 
 Line = Mapping[str, Any]
 
@@ -28,7 +28,7 @@ class LineFile:
         whole = data.rfind(b"\n") + 1
         if whole < len(data):
             os.ftruncate(self._file, whole)
-        self.lines = data[:whole].splitlines()
+        self.lines = whole_lines(data)
         """The lines that were there, undecoded."""
 
     def write(self, line: Line) -> bytes:
@@ -50,6 +50,11 @@ class LineFile:
     def close(self) -> None:
         """Let go of the file."""
         os.close(self._file)
+
+
+def whole_lines(data: bytes) -> list[bytes]:
+    """Return the lines of a file without their ends; one that is written just now, or was torn, is left out."""
+    return data[: data.rfind(b"\n") + 1].splitlines()
 
 
 def read_line(raw: bytes, path: Path, number: int) -> Line:
