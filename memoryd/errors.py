@@ -40,6 +40,7 @@ from contextlib import contextmanager
 from typing import ClassVar
 
 __all__ = [
+    "EXIT_DAMAGED",
     "EXIT_LATER",
     "EXIT_REFUSED",
     "AmbiguousId",
@@ -280,6 +281,7 @@ def by_reason(reason: str) -> type[MemorydError] | None:
 
 
 EXIT_LATER = 75  # EX_TEMPFAIL of sysexits(3): starting again later may help
+EXIT_DAMAGED = 65  # EX_DATAERR of sysexits(3): a file is not what was written
 EXIT_REFUSED = 78  # EX_CONFIG of sysexits(3): starting again would not help
 
 

@@ -267,6 +267,25 @@ async def test_what_a_store_was_told_to_erase_does_not_come_back_with_an_older_e
         assert [] == await store.files.traces(gone.id)
 
 
+async def test_the_working_memory_of_an_erased_user_stays_erased(folder):
+    store = open_duckdb(folder, ledger=folder / "ledger")
+    async with ports_over(store) as ports:
+        client = Local(ports, lambda: NOW, user_id="alice")
+        await client.set_working_memory("my locker code is blue")
+        lines = await exported(ports)
+        later = Local(ports, lambda: NOW + timedelta(hours=1), user_id="alice")
+        await later.forget_user()
+        assert {"working_memory": 1} == dict((await bring_in(lines, ports, now=NOW)).erased)
+        assert "" == (await client.working_memory()).text
+        newer = Local(ports, lambda: NOW + timedelta(hours=2), user_id="alice")
+        await newer.set_working_memory("my locker code is red")
+        again = await exported(ports)
+        await newer.set_working_memory("")
+        assert {"working_memory": 1} == dict((await bring_in(again, ports, now=NOW)).new), (
+            "it was set after the erasure"
+        )
+
+
 async def test_lines_that_come_twice_or_hold_no_sense_are_refused(folder):
     async with ports_over(ram_store()) as ports:
         client = Local(ports, lambda: NOW, user_id="alice")

@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from memoryd.errors import Unavailable
+from memoryd.errors import EXIT_DAMAGED, Unavailable
 from memoryd.store.base import LogTail
 from memoryd.store.durable import put_in_place, sync_folder, write_all
 from memoryd.store.lines import Line, LineFile, read_line, whole_lines
@@ -39,7 +39,6 @@ BLOCK_BYTES = 256 * 1024
 SYNC_BLOCKS = 16  # 4 MiB
 FORMAT = 1
 MANIFEST = "manifest.jsonl"
-EXIT_DAMAGED = 65  # EX_DATAERR of sysexits(3)
 
 
 class BackupDamaged(StoreRefused):

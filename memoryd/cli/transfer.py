@@ -11,15 +11,16 @@ import os
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib.metadata import version
+from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from memory_cli.common import path_of
 from memory_cli.output import as_json, size
 
-from memoryd.errors import Conflict, InvalidArgument, StartupError
+from memoryd.errors import EXIT_DAMAGED, Conflict, InvalidArgument, StartupError
 from memoryd.model import limits
 
 if TYPE_CHECKING:
@@ -29,7 +30,6 @@ __all__ = ["add_transfer_commands"]
 
 Client = Callable[[argparse.Namespace], Any]
 FORMAT = 1
-EXIT_DAMAGED = 65  # EX_DATAERR of sysexits(3)
 MOST_BYTES = 2 << 20  # of lines that are sent at once
 
 
@@ -200,7 +200,7 @@ def _import(client: Client, args: argparse.Namespace) -> int:
         counts: dict[str, Counter[str]] = {"new": Counter(), "known": Counter(), "kept": Counter(), "erased": Counter()}
         sent = 0
         with client(args) as memory, _progress() as show:
-            for first, lines in _batches(file):
+            for first, lines in _batches(islice(file, 1, total + 1)):
                 done = _send(memory, lines, first, args)
                 for name, counter in counts.items():
                     counter.update(getattr(done, f"{name}_counts"))
@@ -287,13 +287,11 @@ def _type_of(line: bytes, number: int, name: str) -> str:
     return kind
 
 
-def _batches(file: IO[bytes]) -> Iterator[tuple[int, list[str]]]:
-    """Yield the lines between header and end in parts that one call takes, each with the number of its first line."""
+def _batches(records: Iterable[bytes]) -> Iterator[tuple[int, list[str]]]:
+    """Yield the lines after the header in parts that one call takes, each with the number of its first line."""
     lines: list[str] = []
     first, total = 2, 0
-    for number, line in enumerate(file, 1):
-        if _type_of(line, number, "") in {"header", "end"}:
-            continue
+    for number, line in enumerate(records, 2):
         if lines and (total + len(line) > MOST_BYTES or len(lines) == limits.MAX_RECORDS):
             yield first, lines
             lines, first, total = [], number, 0

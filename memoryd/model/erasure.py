@@ -33,7 +33,10 @@ class ErasedKind(StrEnum):
     """A person or thing: what was decided of it, and that memories mention it."""
     PROPOSAL = "proposal"
     NAME = "name"
-    """The name of a person who was forgotten: summaries and working memories that have it go; see `name_key`."""
+    """
+    The name of a person who was forgotten (`name_key`): summaries and working memories that have it go. With it stand
+    the first piece of it, and the owner alone, so that most texts are passed over at once.
+    """
     OWNER = "owner"
     """All that a user or chat has with an agent."""
 
@@ -83,9 +86,9 @@ class Purged:
     times: Mapping[str, datetime] = field(default_factory=dict)
     """By digest: when it was erased last."""
 
-    def has(self, kind: ErasedKind, owner: Owner, made: datetime, thread_id: str = "", name: str = "") -> bool:
+    def has(self, thing: ErasedThing, made: datetime) -> bool:
         """Whether something that was made at a time was erased since."""
-        time = self.times.get(ErasedThing(kind, owner, thread_id, name).digest(self.key))
+        time = self.times.get(thing.digest(self.key))
         return time is not None and made <= time
 
 

@@ -90,7 +90,7 @@ class AdminService:
             known_counts=done.known,
             kept_counts=done.kept,
             dry_run=request.dry_run,
-            erased_counts={name: count for name, count in done.erased.items() if count},
+            erased_counts=done.erased,
         )
 
     async def RunGc(self, request: pb.RunGcRequest, call: Call) -> pb.RunGcResponse:

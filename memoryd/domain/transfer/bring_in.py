@@ -29,6 +29,7 @@ from memoryd.model.limits import (
 )
 from memoryd.model.memory import Memory
 from memoryd.model.scope import Owner
+from memoryd.model.times import EPOCH
 from memoryd.model.validation import check_id, check_metadata, check_share, check_subjects, check_tags, check_text
 from memoryd.model.work import Work, WorkState
 from memoryd.store.conversations import MessageSelector
@@ -77,18 +78,17 @@ async def bring_in(
 
 def _place(record: Record) -> object:
     """Return what records have in common that are stored together."""
-    if isinstance(record, Grant | ThreadRecord):
-        return record
+    if isinstance(record, Grant):
+        return None
     return (record.owner, record.thread_id) if isinstance(record, Message | Session) else record.owner
 
 
 def _checked(record: Record) -> Record:
     """Return a record whose ids and texts are as calls could have stored them. InvalidArgument, LimitExceeded."""
-    one: Any = record.thread if isinstance(record, ThreadRecord) else record
-    owner = None if isinstance(record, Grant) else one.owner
-    named = {} if isinstance(record, OwnedText) else {"id": one.id}
-    if owner is not None:
-        named |= {"agent_id": owner.agent_id, "scope": owner.scope.user_id or owner.scope.chat_id or ""}
+    named = {} if isinstance(record, OwnedText) else {"id": record.id}
+    if not isinstance(record, Grant):
+        scope = record.owner.scope
+        named |= {"agent_id": record.owner.agent_id, "scope": scope.user_id or scope.chat_id or ""}
     for name, value in named.items():
         if check_id(value, name) != value or not value:
             raise InvalidArgument(f"{name} is empty, or not as it would be stored", field=name)
@@ -111,8 +111,6 @@ def _checked(record: Record) -> Record:
 
 def _identity(record: Record) -> object:
     """Return what makes a thing of an id the same one, whatever has happened to it since."""
-    if isinstance(record, ThreadRecord):
-        return record.thread.owner, record.thread.create_time
     if isinstance(record, OwnedText):
         return record.working_memory.text
     if isinstance(record, Session):
@@ -124,19 +122,28 @@ def _identity(record: Record) -> object:
 
 def _erased_things(record: Record) -> Iterable[ErasedThing]:
     """Yield what a record would be in the ledger of purges, by itself or as a part of something."""
-    if isinstance(record, Grant | OwnedText):
+    if isinstance(record, Grant):
         return
-    one = record.thread if isinstance(record, ThreadRecord) else record
-    yield ErasedThing(ErasedKind.OWNER, one.owner)
-    if isinstance(record, ThreadRecord):
-        yield ErasedThing(ErasedKind.THREAD, one.owner, one.id)
+    owner = record.owner
+    yield ErasedThing(ErasedKind.OWNER, owner)
+    if isinstance(record, OwnedText):
+        yield ErasedThing(ErasedKind.TEXTS, owner)
+    elif isinstance(record, ThreadRecord):
+        yield ErasedThing(ErasedKind.THREAD, owner, record.id)
     elif isinstance(record, Message | Session):
-        yield ErasedThing(ErasedKind.THREAD, one.owner, record.thread_id)
+        yield ErasedThing(ErasedKind.THREAD, owner, record.thread_id)
         if isinstance(record, Message):
-            yield ErasedThing(ErasedKind.MESSAGE, one.owner, record.thread_id, one.id)
+            yield ErasedThing(ErasedKind.MESSAGE, owner, record.thread_id, record.id)
     else:
         kind = ErasedKind.MEMORY if isinstance(record, Memory) else ErasedKind.ENTITY
-        yield ErasedThing(kind, one.owner, id=one.id)
+        yield ErasedThing(kind, owner, id=record.id)
+
+
+def _made(record: Record) -> datetime:
+    """Return when something was made; of a working memory when it was set."""
+    if isinstance(record, OwnedText):
+        return record.working_memory.update_time or EPOCH
+    return record.start_time if isinstance(record, Session) else record.create_time
 
 
 class _Importing:
@@ -156,22 +163,20 @@ class _Importing:
             Grant: self._grants,
             Memory: self._memories,
             Entity: self._entities,
-            ThreadRecord: self._thread,
+            ThreadRecord: self._thread_records,
             Session: self._sessions,
             Message: self._messages,
             OwnedText: self._working_memory,
         }
         left = [record for record in records if not self._is_erased(record)]
-        self.done.erased[kind_name(records[0])] += len(records) - len(left)
+        if len(left) < len(records):
+            self.done.erased[kind_name(records[0])] += len(records) - len(left)
         if left:
             await takers[kind](left)
 
     def _is_erased(self, record: Record) -> bool:
-        if self._purged is None:
-            return False
-        one: Any = record.thread if isinstance(record, ThreadRecord) else record
-        made = one.start_time if isinstance(one, Session) else getattr(one, "create_time", self._now)
-        return any(self._purged.has(*thing[:2], made, *thing[2:]) for thing in _erased_things(record))
+        purged = self._purged
+        return purged is not None and any(purged.has(thing, _made(record)) for thing in _erased_things(record))
 
     def _new(self, name: str, records: Iterable[Any], known: dict[Any, Any], key: Callable[[Any], Any]) -> list[Any]:
         """Return the records that are not there, count the others; Conflict for one that is another there."""
@@ -193,7 +198,8 @@ class _Importing:
                     f"another {name.replace('_', ' ')} {key(record)!r} is there already; nothing of it was changed",
                     field="records",
                 )
-        self.done.new[name] += len(new)
+        if new:
+            self.done.new[name] += len(new)
         return new
 
     async def _commit(self, owner: Owner | None, change: ChangeSet, *locks: Any) -> None:
@@ -239,13 +245,13 @@ class _Importing:
         if new:
             await self._commit(owner, ChangeSet(entities=tuple(new)))
 
-    async def _thread(self, records: list[ThreadRecord]) -> None:
+    async def _thread_records(self, records: list[ThreadRecord]) -> None:
         for record in records:
             thread = record.thread
             there = await self._ports.store.conversations.thread(thread.owner, thread.id)
             self._threads[thread.owner, thread.id] = there or thread
             known = {} if there is None else {thread.id: ThreadRecord(there)}
-            if not self._new("thread", [record], known, lambda one: one.thread.id):
+            if not self._new("thread", [record], known, lambda one: one.id):
                 continue
             work = tuple(  # idle: the messages that follow are noticed as those are that are appended
                 Work(kind=done.kind, owner=thread.owner, thread_id=thread.id, seq=done.seq, state=WorkState.IDLE,
@@ -265,10 +271,10 @@ class _Importing:
     async def _sessions(self, sessions: list[Session]) -> None:
         owner, thread_id = sessions[0].owner, sessions[0].thread_id
         thread = await self._thread_of(owner, thread_id)
-        strange = [session for session in sessions if session.start_time < thread.create_time]
-        if strange:
-            self._refuse_strange(strange[0], len(strange))
-            sessions = [session for session in sessions if session.start_time >= thread.create_time]
+        for session in sessions:
+            if session.start_time < thread.create_time:
+                self._refuse_strange(session)
+        sessions = [session for session in sessions if session.start_time >= thread.create_time]
         stored = [await self._ports.store.conversations.session(owner, thread_id, one.id) for one in sessions]
         known = {session.id: session for session in stored if session is not None}
         new = self._new("session", sessions, known, lambda session: session.id)
@@ -283,25 +289,27 @@ class _Importing:
         heads = await conversations.heads(MessageSelector(owner=owner, thread_id=thread_id))
         places, ids = {head.seq: head.id for head in heads}, {head.id for head in heads}
         for n in range(0, len(messages), MESSAGES_AT_ONCE):
-            some = messages[n : n + MESSAGES_AT_ONCE]
-            wanted = {(thread_id, message.seq) for message in some if message.seq in places}
+            some = []
+            for message in messages[n : n + MESSAGES_AT_ONCE]:
+                has_room = message.seq <= thread.last_seq and len(places) < thread.message_count
+                if message.seq not in places and (message.id in ids or not has_room):
+                    self._refuse_strange(message)
+                    continue
+                some.append(message)
+                places.setdefault(message.seq, message.id)
+                ids.add(message.id)
+            wanted = {(thread_id, message.seq) for message in some}
             there = {message.seq: message for message in await self._ports.messages_at(owner, wanted)}
             new = self._new("message", some, there, lambda message: message.seq)
             if not new:
                 continue
-            for message in new:
-                if message.id in ids or message.seq > thread.last_seq or len(ids) >= thread.message_count:
-                    self.done.new["message"] -= len(new)
-                    self._refuse_strange(message, len(new))
-                    return
-                ids.add(message.id)
             made = tuple([NewMessage(message, _terms(message)) async for message in in_turns(new)])
             talk = ConversationChange(owner, messages=made)
             await self._commit(None, ChangeSet(conversation=talk), thread_lock(owner, thread_id))
             if not self._dry_run:
                 self._ports.shared.lag.add(owner, len(new))
 
-    def _refuse_strange(self, record: Message | Session, count: int) -> None:
+    def _refuse_strange(self, record: Message | Session) -> None:
         """Take what the thread has no room for as that of another one; Conflict, unless that is skipped."""
         if not self._skips:
             raise Conflict(
@@ -309,7 +317,7 @@ class _Importing:
                 " nothing of it was changed",
                 field="records",
             )
-        self.done.kept[kind_name(record)] += count
+        self.done.kept[kind_name(record)] += 1
 
     async def _working_memory(self, texts: list[OwnedText]) -> None:
         for text in texts:

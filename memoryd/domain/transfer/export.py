@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -21,8 +21,6 @@ __all__ = ["Export", "export"]
 EVERY_OWNER = 1 << 40
 AT_ONCE = 500  # rows that are read at once
 ALL = 1 << 31  # rows at once: one look, so that what is touched meanwhile is not missed between two pages
-SECTIONS = ("thread", "memory", "entity", "working_memory")
-"""Of an owner, in their order: what is learnt from a thread meanwhile is learnt again rather than lost."""
 
 
 class Export(NamedTuple):
@@ -47,6 +45,9 @@ class _Place(NamedTuple):
     """Of a thread the last message that its record speaks of."""
     session_count: int = 0
     """Of a thread the sessions that were returned."""
+
+
+Records = AsyncIterator[tuple[_Place, Record]]
 
 
 async def export(ports: Ports, *, user_id: str, cursor: str, most_bytes: int) -> Export:
@@ -79,7 +80,7 @@ def _read(cursor: str) -> _Place:
     return place
 
 
-async def _records(store: Store, user_id: str, after: _Place) -> AsyncIterator[tuple[_Place, Record]]:
+async def _records(store: Store, user_id: str, after: _Place) -> Records:
     if not user_id and not after.agent_id:
         for grant in sorted(await store.grants.all(), key=lambda grant: grant.id):
             if after.section != "grant" or grant.id > after.key:
@@ -103,37 +104,27 @@ async def _owners(store: Store, user_id: str) -> list[Owner]:
     return sorted(owners, key=lambda owner: (owner.agent_id, owner.scope.user_id or "", owner.scope.chat_id or ""))
 
 
-async def _of_owner(store: Store, owner: Owner, after: _Place) -> AsyncIterator[tuple[_Place, Record]]:
-    base = _Place(*after[:3])
-    done = SECTIONS.index(after.section) if after.section in SECTIONS else -1
-    if done <= 0:
-        async for one in _threads(store, owner, base, after if done == 0 else base):
-            yield one
-    if done <= 1:
-        place = after.key if done == 1 else ""
-        while memories := await store.memories.scan(MemorySelector(owner=owner), limit=AT_ONCE, after=place):
-            for memory in memories:
-                place = owner_place(memory)
-                yield base._replace(section="memory", key=place), memory
-    for entity in await store.people.entities(owner) if done <= SECTIONS.index("entity") else ():
-        if done < SECTIONS.index("entity") or entity.id > after.key:
-            yield base._replace(section="entity", key=entity.id), entity
-    working_memory = await store.conversations.working_memory(owner)
-    if working_memory.text and after.section != "working_memory":
-        yield base._replace(section="working_memory"), OwnedText(owner, working_memory)
+async def _of_owner(store: Store, owner: Owner, after: _Place) -> Records:
+    begin = _Place(*after[:3])
+    sections = list(SECTIONS)
+    first = sections.index(after.section) if after.section in sections else 0
+    for section in sections[first:]:
+        async for place, record in SECTIONS[section](store, owner, after if section == after.section else begin):
+            yield place._replace(section=section), record
 
 
-async def _threads(store: Store, owner: Owner, base: _Place, after: _Place) -> AsyncIterator[tuple[_Place, Record]]:
+async def _threads(store: Store, owner: Owner, after: _Place) -> Records:
     visible = Visibility(owner.agent_id, owner.scope.user_id, owner.scope.chat_id)
     every = await store.conversations.threads(visible, limit=ALL)
+    kinds = sorted({kind for kind, _ in await store.work.counts()})
     for thread_id in sorted(thread.id for thread in every if thread.owner == owner and thread.id >= after.key):
         thread = await store.conversations.thread(owner, thread_id)
         if thread is None:
             continue  # it was erased meanwhile
         place = after
-        if thread_id != after.key or after.section != "thread":
-            place = base._replace(section="thread", key=thread_id, last_seq=thread.last_seq)
-            yield place, await _thread(store, thread)
+        if thread_id != after.key:
+            place = _Place(*after[:3], key=thread_id, last_seq=thread.last_seq)
+            yield place, await _thread(store, thread, kinds)
         if not place.seq:
             sessions = await store.conversations.sessions([owner], limit=ALL, thread_id=thread_id)
             for session in sorted(sessions, key=lambda one: (one.start_time, one.id))[place.session_count :]:
@@ -149,7 +140,35 @@ async def _threads(store: Store, owner: Owner, base: _Place, after: _Place) -> A
             selector = replace(selector, after=place.seq)
 
 
-async def _thread(store: Store, thread: Thread) -> ThreadRecord:
-    kinds = sorted({kind for kind, _ in await store.work.counts()})
+async def _thread(store: Store, thread: Thread, kinds: Sequence[str]) -> ThreadRecord:
     known = [await store.work.get(thread.owner, kind, thread.id) for kind in kinds]
     return ThreadRecord(thread, tuple(WorkDone(work.kind, work.seq) for work in known if work is not None))
+
+
+async def _memories(store: Store, owner: Owner, after: _Place) -> Records:
+    selector, key = MemorySelector(owner=owner), after.key
+    while memories := await store.memories.scan(selector, limit=AT_ONCE, after=key):
+        for memory in memories:
+            key = owner_place(memory)
+            yield after._replace(key=key), memory
+
+
+async def _entities(store: Store, owner: Owner, after: _Place) -> Records:
+    for entity in await store.people.entities(owner):
+        if entity.id > after.key:
+            yield after._replace(key=entity.id), entity
+
+
+async def _working_memory(store: Store, owner: Owner, after: _Place) -> Records:
+    working_memory = await store.conversations.working_memory(owner)
+    if working_memory.text and not after.section:
+        yield after, OwnedText(owner, working_memory)
+
+
+SECTIONS: Mapping[str, Callable[[Store, Owner, _Place], Records]] = {
+    "thread": _threads,
+    "memory": _memories,
+    "entity": _entities,
+    "working_memory": _working_memory,
+}
+"""What is read of an owner, in its order: what is learnt from a thread meanwhile is learnt again rather than lost."""

@@ -50,6 +50,21 @@ class ThreadRecord:
     thread: Thread
     work: tuple[WorkDone, ...] = ()
 
+    @property
+    def id(self) -> str:
+        """The thread's."""
+        return self.thread.id
+
+    @property
+    def owner(self) -> Owner:
+        """Whose it is."""
+        return self.thread.owner
+
+    @property
+    def create_time(self) -> datetime:
+        """When the thread was made."""
+        return self.thread.create_time
+
 
 @dataclass(frozen=True, slots=True)
 class OwnedText:
