@@ -204,3 +204,9 @@ def test_a_ledger_that_a_start_would_refuse_is_told(folder):
     key.write_text(right)
     lines.write_bytes(whole.replace(b'"first"', b'"worst"'))
     assert "is damaged in line 1" in check(folder).stderr
+
+
+def test_an_address_of_the_figures_that_a_start_would_refuse_is_told(folder, monkeypatch):
+    monkeypatch.setenv("MEMORYD_METRICS_LISTEN", "192.0.2.1:9464")
+    told = check(folder)
+    assert (78, True) == (told.returncode, "which other hosts reach" in told.stderr), told.stderr

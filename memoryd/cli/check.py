@@ -239,13 +239,14 @@ def _llm(config: Config, faults: _Faults) -> str:
 def _rest(config: Config, faults: _Faults) -> None:
     """Look at what only has to be there: schedule, extractor, finders of names, readers, the files of the TCP door."""
     from memoryd.daemon.learners import make_extractor
+    from memoryd.daemon.metrics import check_metrics
     from memoryd.daemon.readers import load_every_finder, make_answer_reader, make_change_reader
     from memoryd.daemon.schedule import expressions_of
     from memoryd.daemon.servers import server_credentials
     from memoryd.daemon.wiring import make_reranker
 
     readers = make_reranker, make_answer_reader, make_change_reader
-    for look in (expressions_of, make_extractor, load_every_finder, *readers):
+    for look in (expressions_of, check_metrics, make_extractor, load_every_finder, *readers):
         with faults.noting():
             look(config)
     if config.tcp.listen and config.tcp.certificate_file and config.tcp.key_file:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
 from datetime import datetime
 from itertools import islice
 from typing import Any
@@ -12,11 +11,11 @@ from typing import Any
 from memory_cli.common import at_least_one, erased_counts
 from memory_cli.output import as_json, day, list_json, moment, one_line, size
 
+from memoryd.cli.command import Client
 from memoryd.errors import InvalidArgument
 
 __all__ = ["add_conversation_commands"]
 
-Client = Callable[[argparse.Namespace], Any]
 PAGE = 1000
 
 

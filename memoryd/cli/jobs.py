@@ -5,17 +5,17 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from memory_cli.common import at_least_one
 from memory_cli.output import as_json, list_json, moment, one_line
 
+from memoryd.cli.command import Client, add_command
 from memoryd.model.work import Run, RunState
 
 __all__ = ["add_job_commands"]
 
-Client = Callable[[argparse.Namespace], Any]
 TICK_S = 0.5
 BAR = 40  # characters
 ENDED_WELL = frozenset([RunState.DONE, RunState.CANCELLED])
@@ -23,19 +23,7 @@ ENDED_WELL = frozenset([RunState.DONE, RunState.CANCELLED])
 
 def add_job_commands(commands: Any, common: argparse.ArgumentParser, client: Client) -> None:
     """Add the commands to a parser; `client` opens a client of the running daemon."""
-
-    def command(parent: Any, name: str, summary: str, examples: str, run: Any) -> Any:
-        parser = parent.add_parser(
-            name,
-            parents=[common],
-            help=summary,
-            description=summary[0].upper() + summary[1:] + ".",
-            epilog=f"examples:\n{examples}",
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )
-        parser.add_argument("--json", action="store_true", help="print JSON")
-        parser.set_defaults(run=lambda args: run(client, args))
-        return parser
+    command = partial(add_command, common=common, client=client)
 
     def runs(parser: Any) -> None:
         parser.add_argument("--dry-run", action="store_true", help="only tell what it would do")

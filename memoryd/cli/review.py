@@ -10,11 +10,11 @@ from typing import Any
 from memory_cli.common import at_least_one, text_of
 from memory_cli.output import as_json, error_json, list_json, moment, one_line, shortest_ids
 
+from memoryd.cli.command import Client, add_command
 from memoryd.errors import InvalidArgument, MemorydError
 
 __all__ = ["add_review_commands"]
 
-Client = Callable[[argparse.Namespace], Any]
 EXAMPLES = {
     "list": "  memoryd review list\n  memoryd review list --user alice --json\n",
     "approve": '  memoryd review approve k3j5x2ab\n  memoryd review approve k3j5x2ab --as "I live in Porto"\n',
@@ -34,17 +34,7 @@ def add_review_commands(commands: Any, common: argparse.ArgumentParser, client: 
     actions = review.add_subparsers(dest="action", metavar="ACTION", required=True)
 
     def command(name: str, summary: str, run: Callable[[Client, argparse.Namespace], int]) -> Any:
-        parser = actions.add_parser(
-            name,
-            parents=[common],
-            help=summary,
-            description=summary[0].upper() + summary[1:] + ".",
-            epilog=f"examples:\n{EXAMPLES[name]}",
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )
-        parser.add_argument("--json", action="store_true", help="print JSON")
-        parser.set_defaults(run=lambda args: run(client, args))
-        return parser
+        return add_command(actions, name, summary, EXAMPLES[name], run, common=common, client=client)
 
     shown = command("list", "list what waits, the oldest first", _list)
     shown.add_argument("--user", metavar="ID", default="", help="only of this user")

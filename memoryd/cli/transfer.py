@@ -12,6 +12,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
@@ -20,6 +21,7 @@ from typing import IO, TYPE_CHECKING, Any
 from memory_cli.common import path_of
 from memory_cli.output import as_json, size
 
+from memoryd.cli.command import Client, add_command
 from memoryd.errors import EXIT_DAMAGED, Conflict, InvalidArgument, StartupError
 from memoryd.model import limits
 
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["add_transfer_commands"]
 
-Client = Callable[[argparse.Namespace], Any]
+CODES = "exit codes: 0 done, 1 failed, 65 the file is damaged or no export"
 FORMAT = 1
 MOST_BYTES = 2 << 20  # of lines that are sent at once
 
@@ -41,26 +43,13 @@ class Damaged(StartupError):
 
 def add_transfer_commands(commands: Any, common: argparse.ArgumentParser, client: Client) -> None:
     """Add the commands to a parser; `client` opens a client of the running daemon."""
-
-    def command(name: str, summary: str, examples: str, run: Callable[[Client, argparse.Namespace], int]) -> Any:
-        parser = commands.add_parser(
-            name,
-            parents=[common],
-            help=summary,
-            description=summary[0].upper() + summary[1:] + ".",
-            epilog=f"examples:\n{examples}\nexit codes: 0 done, 1 failed, 65 the file is damaged or no export",
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )
-        parser.add_argument("--json", action="store_true", help="print JSON")
-        parser.set_defaults(run=lambda args: run(client, args))
-        return parser
-
+    command = partial(add_command, commands, common=common, client=client)
     exporting = command(
         "export",
         "write all that is stored, or all of one user, as lines of JSON",
         "  memoryd export -o everything.jsonl\n  memoryd export --user alice -o alice.jsonl\n"
         "  memoryd export -o everything.jsonl --resume    (after it was interrupted)\n"
-        "  memoryd export | zstd > everything.jsonl.zst\n",
+        f"  memoryd export | zstd > everything.jsonl.zst\n\n{CODES}",
         _export,
     )
     exporting.add_argument("--user", metavar="USER", default="", help="what this user has with every agent, alone")
@@ -72,7 +61,7 @@ def add_transfer_commands(commands: Any, common: argparse.ArgumentParser, client
         "import",
         "store what an export holds; what is there already stays as it is",
         "  memoryd import everything.jsonl --dry-run\n  memoryd import everything.jsonl\n"
-        "  zstd -dc everything.jsonl.zst | memoryd import -\n",
+        f"  zstd -dc everything.jsonl.zst | memoryd import -\n\n{CODES}",
         _import,
     )
     importing.add_argument("file", metavar="FILE", type=path_of, help="the export; -: standard input")

@@ -7,19 +7,19 @@ import math
 import sys
 import threading
 import time
-from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from memory_cli.output import as_json, moment, size
 
+from memoryd.cli.command import Client, add_command
 from memoryd.model import limits
 from memoryd.model.reports import Reembedding
 
 __all__ = ["add_upkeep_commands", "working"]
 
-Client = Callable[[argparse.Namespace], Any]
 TICK_S = 0.5
 BAR = 40  # characters
 NEVER_WAS = 3  # exit code: no memory ever had that id
@@ -27,20 +27,7 @@ NEVER_WAS = 3  # exit code: no memory ever had that id
 
 def add_upkeep_commands(commands: Any, common: argparse.ArgumentParser, client: Client) -> None:
     """Add the commands to a parser; `client` opens a client of the running daemon."""
-
-    def command(name: str, summary: str, examples: str, run: Callable[[Client, argparse.Namespace], int]) -> Any:
-        parser = commands.add_parser(
-            name,
-            parents=[common],
-            help=summary,
-            description=summary[0].upper() + summary[1:] + ".",
-            epilog=f"examples:\n{examples}",
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )
-        parser.add_argument("--json", action="store_true", help="print JSON")
-        parser.set_defaults(run=lambda args: run(client, args))
-        return parser
-
+    command = partial(add_command, commands, common=common, client=client)
     decay = command(
         "decay", "forget what has faded; it can be restored until it is purged",
         "  memoryd decay --dry-run\n  memoryd decay\n", _decay,

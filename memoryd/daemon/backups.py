@@ -43,14 +43,16 @@ class Backups:
         self._faults: list[str] = []
         self._proof_fault = ""
         self._is_known = False
-        self._shipped_time: datetime | None = None
-        self._proved_time: datetime | None = None
+        self.shipped_time: datetime | None = None
+        """When all that was written was last stored; None: not since the start."""
+        self.proved_time: datetime | None = None
+        """When a chain was last restored as a trial; None: none was."""
 
     async def step(self, *, may_copy: bool = True) -> None:
         """Ship what was written since the last step; StoreRefused, OSError."""
         now = now_utc()
         await self._shipper.step(may_copy=may_copy)
-        self._shipped_time = now
+        self.shipped_time = now
         if not self._is_known:
             await self._look()
 
@@ -84,16 +86,6 @@ class Backups:
     def fault(self) -> str:
         """Why nothing is stored now; empty: it is."""
         return self._shipper.fault
-
-    @property
-    def shipped_time(self) -> datetime | None:
-        """When all that was written was last stored; None: not since the start."""
-        return self._shipped_time
-
-    @property
-    def proved_time(self) -> datetime | None:
-        """When a chain was last restored as a trial; None: none was."""
-        return self._proved_time
 
     async def finish(self) -> None:
         """Ship what is left once the store is closed. OSError."""
@@ -139,5 +131,5 @@ class Backups:
                 day = f"until {chain.points[-1].time + keep:%Y-%m-%d}" if chain.points else "until it is pruned"
                 told.append(f"{chain.folder} ({day})")
             told += [f"{chain.folder} (for {keep.days} days after the next one)" for chain in chains[-1:]]
-        self._proved_time = from_us(max(proofs)) if proofs else None
+        self.proved_time = from_us(max(proofs)) if proofs else None
         return (*told, *faults)

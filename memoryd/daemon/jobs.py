@@ -13,7 +13,7 @@ import contextlib
 import secrets
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -155,6 +155,11 @@ class Jobs:
                 )
 
     # --- by call ---
+
+    @property
+    def names(self) -> Sequence[str]:
+        """What there is."""
+        return tuple(self._jobs)
 
     def job(self, name: str) -> Job:
         """Return the job of a name; InvalidArgument names those there are."""

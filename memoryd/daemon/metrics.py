@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from memoryd.metrics.endpoint import Endpoint
     from memoryd.metrics.sample import Sample
 
-__all__ = ["Metrics", "is_measured"]
+__all__ = ["Metrics", "check_metrics", "is_measured"]
 
 PATIENCE_S = 10.0  # for the event loop
 log = structlog.get_logger("memoryd.daemon")
@@ -26,18 +26,28 @@ def is_measured(config: Config) -> bool:
     return config.metrics.enabled or bool(config.metrics.listen)
 
 
+def check_metrics(config: Config) -> str | tuple[str, int] | None:
+    """Return where the figures are read; ConfigError without the extra, StartupError where nothing can listen so."""
+    if not is_measured(config):
+        return None
+    try:
+        import prometheus_client  # noqa: F401  whether it is there
+    except ImportError:
+        raise ConfigError("metrics need the extra: pip install 'memoryd[server,metrics]'") from None
+    from memoryd.metrics.endpoint import address_of
+
+    metrics = config.metrics
+    return address_of(metrics.listen, allow_remote=metrics.allow_remote) if metrics.listen else None
+
+
 class Metrics:
     """What is measured, from the start on; what is read when it is asked for, once the daemon serves."""
 
     def __init__(self, config: Config, loop: asyncio.AbstractEventLoop) -> None:
-        """Take nothing yet but the figures; ConfigError without the extra, or where nothing could listen so."""
-        try:
-            from memoryd.metrics.endpoint import address_of
-            from memoryd.metrics.figures import Figures
-        except ImportError:
-            raise ConfigError("metrics need the extra: pip install 'memoryd[server,metrics]'") from None
-        metrics = config.metrics
-        self._address = address_of(metrics.listen, allow_remote=metrics.allow_remote) if metrics.listen else None
+        """Take nothing yet but the figures; ConfigError, StartupError as of `check_metrics`."""
+        self._address = check_metrics(config)
+        from memoryd.metrics.figures import Figures
+
         self._loop = loop
         self._look: Callable[[], Awaitable[Sequence[Sample]]] | None = None
         self._endpoint: Endpoint | None = None

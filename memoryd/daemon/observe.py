@@ -94,10 +94,10 @@ def _of_indexes(ports: Ports) -> Iterator[Sample]:
 
 async def _of_jobs(doors: Servers) -> list[Sample]:
     samples = []
-    for status in await doors.jobs.status():
-        runs = await doors.jobs.runs(job=status.name, limit=LOOKED_AT)
+    for name in doors.jobs.names:
+        runs = await doors.jobs.runs(job=name, limit=LOOKED_AT)
         done = (run.end_time for run in runs if run.state is RunState.DONE and not run.dry_run and run.end_time)
-        label = (("job", status.name),)
+        label = (("job", name),)
         if (last := next(done, None)) is not None:
             meaning = "When the last run ended that was a success."
             time_s = last.timestamp()

@@ -9,12 +9,12 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
-from socketserver import TCPServer, ThreadingMixIn, UnixStreamServer
+from socketserver import ThreadingTCPServer, ThreadingUnixStreamServer
 from typing import Any
 
 from memoryd.errors import StartupError
 
-__all__ = ["CONTENT_TYPE", "Endpoint", "address_of"]
+__all__ = ["Endpoint", "address_of"]
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 MOST_PORT = 65_535
@@ -52,7 +52,7 @@ class Endpoint:
         try:
             if isinstance(address, str):
                 _remove_socket(Path(address))
-                self._server: TCPServer | UnixStreamServer = _UnixServer(address, handler)
+                self._server: ThreadingTCPServer | ThreadingUnixStreamServer = _UnixServer(address, handler)
                 Path(address).chmod(0o600)
             else:
                 self._server = _server_class(address)(address, handler)
@@ -64,7 +64,7 @@ class Endpoint:
     @property
     def port(self) -> int:
         """The port that was taken; 0 of a Unix socket."""
-        return self._server.server_address[1] if isinstance(self._server, TCPServer) else 0
+        return self._server.server_address[1] if isinstance(self._server, ThreadingTCPServer) else 0
 
     def close(self) -> None:
         """Listen no longer, and remove the socket; who is being answered is not waited for."""
@@ -74,9 +74,8 @@ class Endpoint:
             self._path.unlink(missing_ok=True)
 
 
-class _UnixServer(ThreadingMixIn, UnixStreamServer):
+class _UnixServer(ThreadingUnixStreamServer):
     daemon_threads = True
-    block_on_close = False
 
 
 def _remove_socket(path: Path) -> None:
@@ -90,10 +89,9 @@ def _remove_socket(path: Path) -> None:
         raise StartupError(f"metrics.listen is {path}, which is there and no socket; name another path")
 
 
-def _server_class(address: tuple[str, int]) -> type[TCPServer]:
-    class Server(ThreadingMixIn, TCPServer):
+def _server_class(address: tuple[str, int]) -> type[ThreadingTCPServer]:
+    class Server(ThreadingTCPServer):
         daemon_threads = True
-        block_on_close = False
         address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
         allow_reuse_address = True
 

@@ -174,25 +174,22 @@ class Gate(grpc.GenericRpcHandler):
         self, method: Method, messages: AsyncIterator[bytes], context: Any, call_context: CallContext
     ) -> bytes | MemorydError:
         """Return the answer or what went wrong, logged and audited; nothing of the request is held any longer."""
-        began = time.perf_counter()
         try:
             response = await self._answer(method, messages, context, call_context)
             self._note(call_context, "OK")
         except MemorydError as error:
             quiet = _is_refusal(error) and self._authenticator.door is not Door.ADMIN
             told = log.debug if quiet else log.info  # the audit log has it, and counts those that repeat
-            told(
-                call_context.rpc, **_line(call_context, began), code=error.code, reason=error.reason, field=error.field
-            )
+            told(call_context.rpc, **_line(call_context), code=error.code, reason=error.reason, field=error.field)
             self._note(call_context, error.code, error.reason, error.field)
             return _bare(error)
         except asyncio.CancelledError:
-            log.info(call_context.rpc, **_line(call_context, began), code="CANCELLED")
+            log.info(call_context.rpc, **_line(call_context), code="CANCELLED")
             self._note(call_context, "CANCELLED")
             raise
         except Exception as error:  # noqa: BLE001  whatever it is, the caller gets one code and the log one line
             if are_exhausted(error):
-                line = _line(call_context, began)
+                line = _line(call_context)
                 log.error(call_context.rpc, **line, code="RESOURCE_EXHAUSTED", error=type(error).__name__)  # noqa: TRY400
                 self._note(call_context, "RESOURCE_EXHAUSTED", "LIMIT_EXCEEDED")
                 return LimitExceeded("the daemon has no memory or no thread left for this; try again", limit="memory")
@@ -201,11 +198,11 @@ class Gate(grpc.GenericRpcHandler):
                 f"{frame.filename}:{frame.lineno} {frame.name}" for frame in traceback.extract_tb(error.__traceback__)
             ]
             log.error(  # noqa: TRY400  see above
-                call_context.rpc, **_line(call_context, began), code="INTERNAL", error=type(error).__name__, trace=trace
+                call_context.rpc, **_line(call_context), code="INTERNAL", error=type(error).__name__, trace=trace
             )
             self._note(call_context, "INTERNAL", "INTERNAL")
             return InternalError(f"an internal error occurred; report it with the id {call_context.call}")
-        log.debug(call_context.rpc, call=call_context.call, code="OK", ms=_ms(began))
+        log.debug(call_context.rpc, call=call_context.call, code="OK", ms=_ms(call_context))
         return response.SerializeToString()  # type: ignore[no-any-return]  # a protobuf message
 
     async def _answer(
@@ -322,13 +319,18 @@ def _authorise(method: Method, request: Any, session: Session) -> tuple[str, str
     return identity
 
 
-def _line(call_context: CallContext, began: float) -> dict[str, Any]:
+def _line(call_context: CallContext) -> dict[str, Any]:
     """Return what a line of the log says of a call besides its code."""
-    return {"call": call_context.call, "door": call_context.door, "grant_id": call_context.grant_id, "ms": _ms(began)}
+    return {
+        "call": call_context.call,
+        "door": call_context.door,
+        "grant_id": call_context.grant_id,
+        "ms": _ms(call_context),
+    }
 
 
-def _ms(began: float) -> float:
-    return round((time.perf_counter() - began) * 1000, 2)
+def _ms(call_context: CallContext) -> float:
+    return round((time.perf_counter() - call_context.began_s) * 1000, 2)
 
 
 async def _abort(context: Any, error: MemorydError) -> bytes:

@@ -17,7 +17,7 @@ from memoryd.domain.forgetting.purge import not_apart
 from memoryd.domain.pipeline import Decision, decide_and_commit, no_answer
 from memoryd.domain.ports import Ports
 from memoryd.domain.shared import thread_lock
-from memoryd.knowledge.grammar.names import MOST_PIECES, name_keys, name_pieces
+from memoryd.knowledge.grammar.names import name_keys, name_pieces
 from memoryd.model import limits
 from memoryd.model.change import PURGE, ChangeSet, ConversationChange, Entry, Tombstone
 from memoryd.model.conversation import Thread
@@ -107,8 +107,7 @@ def _names_missed(text: str, owner: Owner, missed: Erasures) -> bool:
     """Whether a text has the name of someone who was forgotten."""
     pieces = name_pieces(text)
     first = {piece for piece in set(pieces) if missed.has(ErasedKind.NAME, owner, FIRST, piece)}
-    begins = (n for n, piece in enumerate(pieces) if piece in first) if first else ()
-    keys = {key for n in begins for key in name_keys(pieces[n : n + MOST_PIECES])}
+    keys = {key for n, piece in enumerate(pieces) if piece in first for key in name_keys(pieces, n)}
     return any(missed.has(ErasedKind.NAME, owner, name=key) for key in keys)
 
 

@@ -23,7 +23,6 @@ from memoryd.model.validation import fold
 __all__ = [
     "MOST_NAME_CHARACTERS",
     "MOST_NAME_WORDS",
-    "MOST_PIECES",
     "TITLES",
     "forget_names",
     "fullest",
@@ -88,7 +87,7 @@ def straight(name: str) -> str:
 
 
 _RUN = re.compile(r"[^\W_]+")
-MOST_PIECES = 24
+_MOST_PIECES = 24
 
 
 def name_pieces(text: str) -> list[str]:
@@ -103,13 +102,13 @@ def longest_word(name: str) -> str:
 
 def name_key(pieces: Sequence[str]) -> str:
     """Return what stands for a name, of its pieces: in every text in which `stands_in` finds it they are a run."""
-    return " ".join(pieces[:MOST_PIECES])
+    return " ".join(pieces[:_MOST_PIECES])
 
 
-def name_keys(pieces: Sequence[str]) -> Iterator[str]:
-    """Yield the keys of all names that may begin with the first of some pieces."""
-    for count in range(1, min(MOST_PIECES, len(pieces)) + 1):
-        yield name_key(pieces[:count])
+def name_keys(pieces: Sequence[str], begin: int) -> Iterator[str]:
+    """Yield the keys of all names that may begin at a place of some pieces."""
+    for end in range(begin + 1, min(begin + _MOST_PIECES, len(pieces)) + 1):
+        yield name_key(pieces[begin:end])
 
 
 def _has_case(letter: str) -> bool:
