@@ -44,14 +44,10 @@ def migrate_database(path: Path, *, memory_limit_bytes: int, random_bytes: Calla
     checked = check_database(path, memory_limit_bytes=memory_limit_bytes)
     if not checked.migrates and not checked.rewrites_filter_terms:
         return checked
-    opened = open_database(path, memory_limit_bytes=memory_limit_bytes, random_bytes=random_bytes)
     try:
-        read_everything(opened.connection)
+        open_database(path, memory_limit_bytes=memory_limit_bytes, random_bytes=random_bytes).close()
     except duckdb.Error as error:
         raise unreadable(path, error) from None
-    finally:
-        with contextlib.suppress(duckdb.Error):  # a damaged one cannot be folded in
-            opened.close()
     return check_database(path, memory_limit_bytes=memory_limit_bytes)
 
 
