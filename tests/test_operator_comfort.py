@@ -25,7 +25,10 @@ NO_MODEL = '[embedding]\nprovider = "none"\n[memory]\nauto_gc = false\n'
 
 
 def admin(*words: object, **env: str) -> subprocess.CompletedProcess[str]:
+    """Run `memoryd …`; without a model where no configuration is named, as it takes seconds to load."""
     values = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/"), **env}
+    if "--config" not in words:
+        values.setdefault("MEMORYD_EMBEDDING_PROVIDER", "none")
     return subprocess.run([BIN / "memoryd", *map(str, words)], env=values, capture_output=True, text=True, check=False)
 
 

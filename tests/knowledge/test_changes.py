@@ -85,11 +85,10 @@ def test_rules_notice_changes_and_retire_nothing_else(name, least):
 )
 async def test_rules_and_reader_together_notice_changes_in_the_words_of_strangers(name, least, most):
     found, reader = judged(name), builtin_reader()
-    scores = await reader.read([(one.old, one.new) for one in found])
+    unnoticed = [one for one in found if one.relation not in NOTICED and one.near >= LEAST_NEAR]
+    scores = await reader.read([(one.old, one.new) for one in unnoticed])
     reader.close()
-    noticed = [
-        one.relation in NOTICED or (score >= CONTESTED and one.near >= LEAST_NEAR)
-        for one, score in zip(found, scores, strict=True)
-    ]
+    read = {id(one) for one, score in zip(unnoticed, scores, strict=True) if score >= CONTESTED}
+    noticed = [one.relation in NOTICED or id(one) in read for one in found]
     assert share([by for one, by in zip(found, noticed, strict=True) if one.label == "change"]) >= least
     assert share([by for one, by in zip(found, noticed, strict=True) if one.label == "none"]) <= most
