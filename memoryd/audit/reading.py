@@ -28,16 +28,27 @@ def sighting_of(path: Path, item_id: str) -> Sighting:
     """Return what the files of a log say of an id, by the calls that touched it and went well."""
     seen = purged = None
     named = item_id.encode()
-    begun = next((datetime.fromisoformat(record["time"]) for record in read_audit(path) if "time" in record), None)
+    begun = next((time for record in read_audit(path) if (time := _time_of(record)) is not None), None)
     for old in audit_files(path):
         with contextlib.suppress(FileNotFoundError), old.open("rb") as file:  # it may go while others are read
             for record in _records(file, lambda line: named in line):
-                erased = item_id in record.get("purged_ids", ())
-                if record.get("outcome") == "OK" and (erased or item_id in record.get("ids", ())):
-                    time = datetime.fromisoformat(record["time"])
+                erased, time = item_id in _ids_of(record, "purged_ids"), _time_of(record)
+                if time and record.get("outcome") == "OK" and (erased or item_id in _ids_of(record, "ids")):
                     seen = seen or time
                     purged = time if erased else purged
     return Sighting(begun, seen, purged)
+
+
+def _time_of(record: dict[str, Any]) -> datetime | None:
+    try:
+        return datetime.fromisoformat(record["time"])
+    except (KeyError, TypeError, ValueError):
+        return None  # no line that memoryd wrote
+
+
+def _ids_of(record: dict[str, Any], name: str) -> list[str]:
+    ids = record.get(name)
+    return ids if isinstance(ids, list) else []
 
 
 def audit_files(path: Path) -> list[Path]:
@@ -100,7 +111,7 @@ def _records(file: Any, wanted: Callable[[bytes], bool] = lambda _: True) -> Ite
             continue
         try:
             record = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue  # cut off by a full disk or a crash; the next line is whole again
         if isinstance(record, dict):
             yield record

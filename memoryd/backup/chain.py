@@ -39,6 +39,7 @@ BLOCK_BYTES = 256 * 1024
 SYNC_BLOCKS = 16  # 4 MiB
 FORMAT = 1
 MANIFEST = "manifest.jsonl"
+MOST_NUMBER = 1 << 56  # microseconds until the year 4253
 
 
 class BackupDamaged(StoreRefused):
@@ -119,24 +120,30 @@ class Chain:
         for number, line in enumerate(lines[1:], 1):
             if line.get("number", number) != number:
                 raise BackupDamaged(f"{path} is damaged: its line {number + 1} is not the one that was written there")
-            chain.add(line)
+            try:
+                chain.add(line)
+            except (KeyError, TypeError, ValueError):
+                raise BackupDamaged(f"{path} has a line {number + 1} that this memoryd does not know") from None
         return chain
 
     def add(self, line: Line) -> None:
-        """Take a line of the manifest."""
+        """Take a line of the manifest; KeyError, TypeError or ValueError where it is none."""
         self.line_count += 1
         if "image" in line:
-            self.images.append(Image(line["image"], line["size"], dict(line["blocks"])))
+            generation, size, time_us = map(_number, (line["image"], line["size"], line["time_us"]))
+            self.images.append(Image(generation, size, {_number(place): digest for place, digest in line["blocks"]}))
             if line["transaction"] is not None:
-                self.points.append(Point(line["transaction"], line["time_us"], line["image"], 0))
+                self.points.append(Point(_number(line["transaction"]), time_us, generation, 0))
         elif "log" in line:
-            self.logs.setdefault(line["log"], []).append(_Piece(line["start"], line["end"], line["digest"]))
-            self.points += [Point(seq, time_us, line["log"], end) for seq, time_us, end in line["commits"]]
-            end = Point(line["transaction"], line["time_us"], line["log"], line["end"])
-            if not self.points or self.points[-1].log_end != end.log_end or self.points[-1].generation != line["log"]:
-                self.points.append(end)
+            generation, time_us = _number(line["log"]), _number(line["time_us"])
+            begin, end = _number(line["start"]), _number(line["end"])
+            self.logs.setdefault(generation, []).append(_Piece(begin, end, line["digest"]))
+            for seq, committed_us, at in line["commits"]:
+                self.points.append(Point(_number(seq), _number(committed_us), generation, _number(at)))
+            if not self.points or (self.points[-1].log_end, self.points[-1].generation) != (end, generation):
+                self.points.append(Point(_number(line["transaction"]), time_us, generation, end))
         elif "proved" in line:
-            self.proofs.append((line["proved"], line["time_us"]))
+            self.proofs.append((_number(line["proved"]), _number(line["time_us"])))
 
     @property
     def hashes(self) -> dict[int, str]:
@@ -329,6 +336,13 @@ class ChainWriter:
         self._manifest.sync()
         if not is_header:
             self.chain.add(line)
+
+
+def _number(value: Any) -> int:
+    """Return a whole number that may be a size, a place or a time; ValueError where it is none."""
+    if type(value) is not int or not 0 <= value < MOST_NUMBER:
+        raise ValueError
+    return value
 
 
 def is_begun(manifest: Path) -> bool:

@@ -31,6 +31,7 @@ from memoryd.errors import (
     MemorydError,
     PermissionDenied,
     Unauthenticated,
+    Unavailable,
     in_part,
 )
 from memoryd.identity.authentication import Authenticator, Session
@@ -290,13 +291,13 @@ def _is_refusal(error: MemorydError) -> bool:
 
 
 async def _received(messages: AsyncIterator[bytes]) -> bytes:
-    """Return the message of a call; InvalidArgument if it has none, or drips."""
+    """Return the message of a call; InvalidArgument if it has none, Unavailable if it drips or the host is too busy."""
     try:
         async with asyncio.timeout(RECEIVE_S), aclosing(aiter(messages)) as arriving:  # type: ignore[type-var]  # it is
             async for raw in arriving:
                 return raw
     except TimeoutError:
-        raise InvalidArgument(f"the request did not arrive within {RECEIVE_S:.0f} s") from None
+        raise Unavailable(f"the request did not arrive within {RECEIVE_S:.0f} s") from None
     raise InvalidArgument("the call has no request")
 
 

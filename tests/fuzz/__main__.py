@@ -29,9 +29,9 @@ def main() -> int:
         return fuzz(given.here, given.runs, given.seconds, given.found)
     failed = []
     for name in given.target or NAMES:
-        words = ["--here", name, "--runs", str(given.runs), "--seconds", str(given.seconds), "--found", str(given.found)]
+        limits = ["--runs", str(given.runs), "--seconds", str(given.seconds), "--found", str(given.found)]
         print(f"== {name}", flush=True)
-        if subprocess.run([sys.executable, "-m", "tests.fuzz", *words], check=False).returncode:
+        if subprocess.run([sys.executable, "-m", "tests.fuzz", "--here", name, *limits], check=False).returncode:
             failed.append(name)
     print(f"failed: {', '.join(failed)}; what failed lies in {given.found}" if failed else "nothing was found")
     return 1 if failed else 0
@@ -45,7 +45,13 @@ def fuzz(name: str, runs: int, seconds: int, found: Path) -> int:
     found.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="fuzz") as grown:
         limit = f"-runs={runs}" if runs else f"-max_total_time={seconds}"
-        options = [limit, f"-max_len={MOST_BYTES}", f"-timeout={HANG_S}", f"-artifact_prefix={found}/", "-rss_limit_mb=4096"]
+        options = [
+            limit,
+            f"-max_len={MOST_BYTES}",
+            f"-timeout={HANG_S}",
+            f"-artifact_prefix={found}/",
+            "-rss_limit_mb=4096",
+        ]
         atheris.Setup([sys.argv[0], *options, "-print_final_stats=1", grown, str(CORPUS / name)], TARGETS[name])
         atheris.Fuzz()
     return 0

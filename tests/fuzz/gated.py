@@ -14,7 +14,7 @@ from structlog.testing import capture_logs
 
 from memoryd.model.change import ChangeSet
 from memoryd.model.grant import Door
-from tests.builders import NOW, ALICE, entry, memory, ports_over, ram_store, servers_over
+from tests.builders import ALICE, NOW, entry, memory, ports_over, ram_store, servers_over
 
 __all__ = ["Gated", "gated"]
 
@@ -23,7 +23,7 @@ KNOWN_ID = "a" * 26
 MOST_CALLS = 2000  # then all is made anew, as what was added makes calls slower
 
 
-class Aborted(Exception):  # noqa: N818  what gRPC does, not a fault
+class Aborted(Exception):
     """A call was refused."""
 
 
