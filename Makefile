@@ -9,7 +9,7 @@ SERVICES := $(filter %_service.proto,$(PROTOS))
 DATA ?=
 JOBS ?= 3  # test files at a time: on two cores, a third uses what the others wait
 
-.PHONY: other-python help setup demo serve test quick check proto stubs-check client client-check completion completion-check graph graph-check lint types architecture bench eval ablate tune compare compare-others test-llm train-readers fuzz crash attack mutants lock wheel clean
+.PHONY: other-python help setup demo serve test quick check proto stubs-check client client-check completion completion-check graph graph-check lint types architecture bench eval ablate tune compare compare-others test-llm train-readers fuzz properties soak crash attack mutants lock wheel clean
 
 help:  ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -133,8 +133,19 @@ test-llm: $(READY) .venv-llm/.ready  ## The daemon with a real small language mo
 train-readers: .venv-train/.ready  ## Make the readers' files anew (an hour each): make train-readers [READER=change] [ARGS="--out folder"]
 	.venv-train/bin/python -m tests.readers.training $(READER) $(ARGS)
 
-fuzz: $(READY)  ## The property tests with new random examples (minutes); make test always tries the same ones
+.venv-fuzz/.ready: tests/fuzz/requirements.lock requirements.lock
+	$(PYTHON) -m venv .venv-fuzz
+	.venv-fuzz/bin/pip install -q --require-hashes --no-deps -r requirements.lock -r tests/fuzz/requirements.lock
+	@touch $@
+
+fuzz: .venv-fuzz/.ready  ## Random bytes for all that is read, led by coverage: make fuzz [ARGS="--target request --runs 10000000"] (Python 3.11)
+	PYTHONPATH=client:sandbox_cli .venv-fuzz/bin/python -m tests.fuzz $(ARGS)
+
+properties: $(READY)  ## The property tests with new random examples (minutes); make test always tries the same ones
 	MEMORYD_EXAMPLES=random $(BIN)/python -m pytest -m hypothesis
+
+soak: $(READY)  ## A day in twenty minutes: make soak [MINUTES=20] [FACTOR=72] (FACTOR takes Debian's faketime)
+	$(BIN)/python -m tests.soak --minutes $(or $(MINUTES),20) --factor $(or $(FACTOR),72) $(ARGS)
 
 crash: $(READY)  ## Kill the daemon 500 times and look for what it lost; 200 times with its disk (about an hour)
 	MEMORYD_KILLS=500 MEMORYD_TALK_KILLS=50 MEMORYD_LEARNING_KILLS=15 MEMORYD_DISK_KILLS=200 $(BIN)/python -m pytest tests/test_crash.py tests/test_talk_crash.py tests/test_learning_crash.py tests/test_backup_crash.py

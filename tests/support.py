@@ -47,7 +47,7 @@ class Daemon:
         self.socket = folder / "run" / "admin.sock"
         self.database = folder / "memory.duckdb"
         self.log = folder / "log"
-        self._env = {"PATH": os.environ["PATH"], "HOME": str(folder), **(env or {})}
+        self.env = {"PATH": os.environ["PATH"], "HOME": str(folder), **(env or {})}
         self._arguments = ["--data-dir", str(folder), "--socket", str(self.socket)]
         if config:
             path = folder / "memoryd.toml"
@@ -64,7 +64,7 @@ class Daemon:
 
     def spawn(self) -> subprocess.Popen[bytes]:
         with self.log.open("ab") as log:
-            self.process = subprocess.Popen(self.command("serve"), stdout=log, stderr=log, env=self._env)
+            self.process = subprocess.Popen(self.command("serve"), stdout=log, stderr=log, env=self.env)
         return self.process
 
     def start(self) -> float:

@@ -237,7 +237,7 @@ def test_a_really_full_disk_takes_deletes_and_nothing_more(folder):
 
 def _spawned(daemon: Daemon, command: list[str]) -> subprocess.Popen[bytes]:
     with daemon.log.open("ab") as log:
-        daemon.process = subprocess.Popen(command, stdout=log, stderr=log, env=daemon._env)
+        daemon.process = subprocess.Popen(command, stdout=log, stderr=log, env=daemon.env)
     return daemon.process
 
 

@@ -61,7 +61,7 @@ def private() -> Iterator[Daemon]:
         (folder / "memoryd").mkdir(mode=0o700)
         daemon.socket = folder / "memoryd" / "admin.sock"
         daemon._arguments = ["--data-dir", str(folder / "memoryd"), "--socket", str(daemon.socket)]
-        daemon._env["MEMORYD_EMBEDDING_PROVIDER"] = "none"
+        daemon.env["MEMORYD_EMBEDDING_PROVIDER"] = "none"
         daemon.start()
         yield daemon
         daemon.stop()
@@ -128,7 +128,7 @@ def test_without_a_home_nothing_is_put_anywhere(folder):
     done = subprocess.run([BIN / "memoryd", "serve"], env=env, capture_output=True, text=True, check=False)
     assert (2, 1, True) == (done.returncode, len(done.stderr.splitlines()), "HOME is not set" in done.stderr)
     daemon = Daemon(folder, config=CONFIG)
-    daemon._env.pop("HOME")
+    daemon.env.pop("HOME")
     daemon.start()  # every path is named
     assert 0 == daemon.stop()
 

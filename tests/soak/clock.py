@@ -52,3 +52,9 @@ class FastClock:
         A process that runs keeps its own: libfaketime would set its monotonic clock too, which no real step does.
         """
         self._stepped_s += seconds
+
+    @staticmethod
+    def clean_up(pid: int) -> None:
+        """Remove what libfaketime leaves in shared memory of a process that has ended."""
+        for name in ("faketime_shm", "sem.faketime_sem"):
+            Path(f"/dev/shm/{name}_{pid}").unlink(missing_ok=True)

@@ -172,6 +172,7 @@ class Soak:
         self._daemon.process.send_signal(how)
         code = self._daemon.process.wait()
         stopped_s = time.monotonic() - began
+        self._clock.clean_up(self._daemon.process.pid)
         by_s = self.plan.steps.get(len(self.found.restarts) + 1, 0)
         if by_s:
             self._clock.step(by_s)
@@ -235,6 +236,7 @@ class Soak:
                 self.found.faults += [f"{worker.user_id}: {fault}" for fault in account.faults(memory)]
         self._note_jobs()
         code = self._daemon.stop()
+        self._clock.clean_up(self._daemon.process.pid)
         if code:
             self.found.faults.append(f"the last stop ended with {code}")
         copy = self._folder / "fresh.duckdb"
