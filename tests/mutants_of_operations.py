@@ -75,6 +75,30 @@ MUTANTS_OF_OPERATIONS = [
         "            if False",
         "tests/test_ledger_file.py tests/test_ledger.py",
     ),
+    (
+        "memoryd/store/duckdb/compactor.py",
+        "            if not self._writer.checkpoints.has_room():",
+        "            if False:",
+        "tests/test_full_disk.py",
+    ),
+    (
+        "memoryd/store/duckdb/compactor.py",
+        "        with self._written(con):",
+        "        if True:",
+        "tests/test_full_disk.py",
+    ),
+    (
+        "memoryd/store/duckdb/compact.py",
+        "if name not in LARGE and not _is_equal(con, name):",
+        "if name not in LARGE:",
+        "tests/test_forgotten.py",
+    ),
+    (
+        "memoryd/store/duckdb/opening.py",
+        "            _put_back(wal, held)",
+        "            pass",
+        "tests/test_full_disk.py",
+    ),
     ("memoryd/store/duckdb/damage.py", "text = next((line", 'text = "" and next((line', "tests/test_damage.py"),
     (
         "memoryd/daemon/serve.py",

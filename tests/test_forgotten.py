@@ -59,6 +59,17 @@ def test_after_a_purge_and_a_compaction_no_byte_is_left(folder):
         assert {"an ordinary fact that stays", "writes go on after it"} == {m.content for m in memory.page().memories}
 
 
+def test_a_compaction_makes_the_files_smaller(folder):
+    with running(folder, config=CONFIG) as daemon, daemon.client() as memory:
+        memory.add_batch([Draft(content=f"statement {n} about tea") for n in range(60)])
+        full = memory.compact_store().after_bytes
+        memory.forget_user()
+        empty = memory.compact_store().after_bytes
+        assert empty < full
+        for _ in range(2):  # tables that have not changed are not written twice
+            assert memory.compact_store().after_bytes <= empty
+
+
 def test_the_command_says_what_is_left_by_its_exit_code(folder):
     with running(folder, config=CONFIG) as daemon, daemon.client() as memory:
         made = memory.add(NEST).memory
@@ -173,7 +184,7 @@ async def test_one_compaction_at_a_time_and_none_without_room(folder):
     first, second = await asyncio.gather(store.files.compact(), store.files.compact(), return_exceptions=True)
     assert isinstance(second, Unavailable)
     assert first.after_bytes > 0
-    store.files._compactor._min_free = 1 << 60
+    store.files._writer.space.min_free_bytes = 1 << 60
     with pytest.raises(Unavailable, match="free space"):
         await store.files.compact()
     await store.close()

@@ -306,8 +306,8 @@ class FileBacked(Protocol):
         ...
 
     @property
-    def ledger_warning(self) -> str:
-        """What the ledger of purges does not know, or why it cannot be written; empty: all is well."""
+    def warnings(self) -> list[str]:
+        """What an operator should look at: the space of the disk, and the ledger of purges."""
         ...
 
 

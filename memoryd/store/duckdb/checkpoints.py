@@ -17,6 +17,7 @@ __all__ = ["IDLE_WAL_BYTES", "Checkpoints"]
 
 IDLE_WAL_BYTES = 4 * 1024 * 1024  # a log below this replays in milliseconds
 AUTOMATIC_SHARE = 2  # of DuckDB's memory: past it DuckDB makes a checkpoint by itself, if nothing else did
+MOST_REWRITTEN_BYTES = 64 * 1024 * 1024
 LOG_SHARE = 2 * WAL_SHARE  # a log that is shipped is folded in before DuckDB would do it by itself
 
 
@@ -48,16 +49,27 @@ class Checkpoints:
         Without room for it the log stays as it is and is replayed at the next start: running out of space in the
         middle would be the end of the database's process. Raises duckdb.Error.
         """
-        try:
-            size = beside(self._opened.path, ".wal").stat().st_size
-        except FileNotFoundError:
-            return
-        if size < least_bytes or not self._space.has_room(size) or self._is_held(size):
+        size = self._log_bytes()
+        if not size or size < least_bytes or not self.has_room() or self._is_held(size):
             return
         try:
             self.checkpoint()
         except duckdb.TransactionException:
             return
+
+    def has_room(self) -> bool:
+        """Whether there is space to fold the log in."""
+        return self._space.has_room(self.needed_bytes())
+
+    def needed_bytes(self) -> int:
+        """Return the space that it takes to fold the log in: rows next to those that it changes are written again."""
+        return self._log_bytes() + min(self._opened.path.stat().st_size, MOST_REWRITTEN_BYTES)
+
+    def _log_bytes(self) -> int:
+        try:
+            return beside(self._opened.path, ".wal").stat().st_size
+        except FileNotFoundError:
+            return 0
 
     def checkpoint(self) -> None:
         """Fold the log in, and keep it for who ships it. Raises duckdb.Error."""

@@ -9,14 +9,12 @@ the next start removes.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import duckdb
 
 from memoryd.errors import Unavailable
 from memoryd.store.duckdb.files import beside
 from memoryd.store.durable import put_in_place
-
-if TYPE_CHECKING:
-    import duckdb
 
 __all__ = ["COPY", "catch_up", "copy_to", "remains_of"]
 
@@ -29,7 +27,9 @@ LARGE = {"memories": "id", "messages": "number", "message_vectors": "(thread || 
 def copy_to(con: duckdb.DuckDBPyConnection, path: Path, *, storage_version: str) -> int:
     """Copy the database to a new file, attached as `compacted`, and return the number of its last change set."""
     path.unlink(missing_ok=True)
-    con.execute(f"ATTACH '{_quoted(path)}' AS {_NAME} (STORAGE_VERSION '{storage_version}')")
+    # without a log, which would take as many bytes again; a copy that is not finished is of no use
+    options = f"STORAGE_VERSION '{storage_version}', RECOVERY_MODE 'no_wal_writes'"
+    con.execute(f"ATTACH '{_quoted(path)}' AS {_NAME} ({options})")
     main = con.execute("SELECT current_database()").fetchall()[0][0]
     con.execute("BEGIN")
     try:
@@ -65,7 +65,7 @@ def catch_up(con: duckdb.DuckDBPyConnection, seq: int) -> bool:
         )
         con.execute(f"INSERT INTO {_NAME}.{name} BY NAME SELECT * FROM {name} WHERE commit_seq > {int(seq)}")
     for name in names:
-        if name not in LARGE:
+        if name not in LARGE and not _is_equal(con, name):
             con.execute(f"DELETE FROM {_NAME}.{name}")
             con.execute(f"INSERT INTO {_NAME}.{name} BY NAME SELECT * FROM {name}")
     for name in names:
@@ -77,9 +77,19 @@ def catch_up(con: duckdb.DuckDBPyConnection, seq: int) -> bool:
     return bool(gone)
 
 
+def _is_equal(con: duckdb.DuckDBPyConnection, name: str) -> bool:
+    """Whether a table of the copy has the rows of the database's; what is written anew makes the file longer."""
+    lacking = f"SELECT count(*) FROM (FROM {name} EXCEPT ALL FROM {_NAME}.{name})"
+    more = f"SELECT count(*) FROM (FROM {_NAME}.{name} EXCEPT ALL FROM {name})"
+    return con.execute(f"SELECT ({lacking}) + ({more})").fetchall()[0][0] == 0
+
+
 def detach(con: duckdb.DuckDBPyConnection) -> None:
-    """Let go of a copy that is not used."""
-    con.execute(f"DETACH DATABASE IF EXISTS {_NAME}")
+    """Let go of a copy that is not used; one that cannot be folded in, on a full disk, goes the second time."""
+    try:
+        con.execute(f"DETACH DATABASE IF EXISTS {_NAME}")
+    except duckdb.Error:
+        con.execute(f"DETACH DATABASE IF EXISTS {_NAME}")
 
 
 def swap(path: Path) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import os
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -13,6 +15,7 @@ import duckdb
 from memoryd.errors import Unavailable
 from memoryd.model.reports import Compaction
 from memoryd.store.duckdb.compact import COPY, catch_up, copy_to, detach, swap
+from memoryd.store.duckdb.damage import damage_of
 from memoryd.store.duckdb.files import STORAGE_VERSION, beside
 from memoryd.store.duckdb.opening import Opened
 from memoryd.store.duckdb.readers import Readers
@@ -23,6 +26,11 @@ __all__ = ["Compactor", "size_of"]
 
 ATTEMPTS = 5
 PAUSE_S = 0.5  # so long may the new file wait for reads that are under way
+LOOK_S = 0.05  # how often the free space is looked at while a copy is written
+
+
+class CopyFailed(Unavailable):
+    """The copy could not be written; trying again at once would not help."""
 
 
 def size_of(path: Path) -> int:
@@ -34,11 +42,10 @@ def size_of(path: Path) -> int:
 class Compactor:
     """Rewrites one database."""
 
-    def __init__(self, opened: Opened, writer: Writer, readers: Readers, *, min_free_bytes: int) -> None:
+    def __init__(self, opened: Opened, writer: Writer, readers: Readers) -> None:
         self._opened = opened
         self._writer = writer
         self._readers = readers
-        self._min_free = min_free_bytes
         self._compacting = False
 
     async def compact(self) -> Compaction:
@@ -47,10 +54,10 @@ class Compactor:
             raise Unavailable("the database is being compacted already")
         path = self._opened.path
         before = size_of(path)
-        free = os.statvfs(path.parent)
-        needed = path.stat().st_size + self._min_free
-        if free.f_bavail * free.f_frsize < needed:
-            raise Unavailable(f"compacting needs {needed >> 20} MiB of free space next to the database")
+        space, needed = self._writer.space, before + self._writer.checkpoints.needed_bytes()
+        if not space.has_room(needed):
+            free, needed = space.bytes >> 20, (needed + space.min_free_bytes) >> 20
+            raise Unavailable(f"compacting needs {needed} MiB of free space next to the database, which has {free}")
         self._compacting = True
         pauses: list[float] = []
         try:
@@ -67,8 +74,8 @@ class Compactor:
         seq = await self._readers.read(self._copy)
         try:
             await self._writer.run(partial(self._take_copy, seq, pauses))
-        except Unavailable:
-            if is_last:
+        except Unavailable as error:
+            if is_last or isinstance(error, CopyFailed):
                 raise
         finally:
             if not pauses and not self._readers.closed:
@@ -77,7 +84,34 @@ class Compactor:
     def _copy(self) -> int:
         cursor = self._readers.cursor()
         detach(cursor)
-        return copy_to(cursor, beside(self._opened.path, COPY), storage_version=STORAGE_VERSION)
+        with self._written(cursor):
+            return copy_to(cursor, beside(self._opened.path, COPY), storage_version=STORAGE_VERSION)
+
+    @contextmanager
+    def _written(self, con: duckdb.DuckDBPyConnection) -> Iterator[None]:
+        """Stop what is written once space is short; Unavailable where the copy could not be written."""
+        done, short = threading.Event(), threading.Event()
+
+        def watch() -> None:
+            while not done.wait(LOOK_S):
+                if self._writer.space.is_short:
+                    short.set()
+                    con.interrupt()
+                    return
+
+        watcher = threading.Thread(target=watch, name="compaction-space", daemon=True)
+        watcher.start()
+        try:
+            yield
+        except duckdb.Error as error:
+            if isinstance(error, duckdb.OutOfMemoryException) or damage_of(self._opened.path, error):
+                raise
+            con.execute("SELECT count(*) FROM commits")  # raises where it is the database itself that has failed
+            why = "the disk has too little space" if short.is_set() else type(error).__name__
+            raise CopyFailed(f"the copy could not be written ({why}); the database stays as it was") from None
+        finally:
+            done.set()
+            watcher.join()
 
     def _take_copy(self, seq: int, pauses: list[float], con: duckdb.DuckDBPyConnection) -> None:
         """In the writer's thread: bring the copy up to date and put it into the database's place."""
@@ -85,11 +119,15 @@ class Compactor:
         tails = self._writer.checkpoints.tails
         if tails is not None and tails.is_copied:
             raise Unavailable("a backup is being taken; compact again")
-        if catch_up(con, seq):
+        with self._written(con):
+            has_purged = catch_up(con, seq)
+        if has_purged:
             raise Unavailable("something was purged while it was copied")
         if not self._readers.gate.shut(PAUSE_S):
             raise Unavailable("long reads are under way; compact again")
         try:
+            if not self._writer.checkpoints.has_room():
+                raise CopyFailed("the disk has too little space to fold the log in; the database stays as it was")
             self._writer.checkpoints.checkpoint()
             self._readers.close_cursors()
             con.close()

@@ -24,6 +24,8 @@ from memoryd.store.refusal import StoreInUse, StoreRefused
 
 __all__ = ["Opened", "lock_database", "open_database"]
 
+MOST_HELD_BYTES = 128 << 20  # of a log, in memory
+
 
 @dataclass(slots=True)
 class Opened:
@@ -126,8 +128,7 @@ def _open_locked(
         noted = store_id, 0
     for suffix in (".compact", ".compact.wal"):  # a copy that was not finished; see compact.py
         beside(path, suffix).unlink(missing_ok=True)
-    if wal.exists() and not aside.exists():
-        _copy_log(wal, aside, beside(path, RESERVE))
+    held = _copy_log(wal, aside, beside(path, RESERVE)) if wal.exists() and not aside.exists() else None
     con = connect(path, memory_limit_bytes)
     try:
         header = prove(con, path, noted, latest=len(migrations))
@@ -141,6 +142,8 @@ def _open_locked(
         raise unreadable(path, error) from None
     except BaseException:
         let_go(con)
+        if held is not None:
+            _put_back(wal, held)
         raise
     watermark = CommitWatermark(side, header.store_id, header.commit_seq)
     aside.unlink(missing_ok=True)
@@ -158,18 +161,35 @@ def _open_locked(
     )
 
 
-def _copy_log(source: Path, target: Path, reserve: Path) -> None:
-    """Copy the log aside before it is replayed; the space of the reserve is taken where there is no other."""
+def _copy_log(source: Path, target: Path, reserve: Path) -> bytes | None:
+    """
+    Copy the log aside before it is replayed.
+
+    Where the disk is full return it instead, so that the reserve stays for deletes; a log that is too large for that
+    takes the space of the reserve. Raises StoreRefused where that is too little.
+    """
     try:
         try:
             copy_file(source, target)
         except OSError as error:
-            if error.errno != errno.ENOSPC or not reserve.exists():
+            if error.errno != errno.ENOSPC:
                 raise
-            reserve.unlink()
+            if source.stat().st_size <= MOST_HELD_BYTES:
+                return source.read_bytes()
+            reserve.unlink(missing_ok=True)
             copy_file(source, target)
     except OSError as error:
         raise StoreRefused(f"cannot copy the log {source} aside before replaying it: {error.strerror}") from None
+    return None
+
+
+def _put_back(wal: Path, held: bytes) -> None:
+    """Write a log as it was before it was replayed in vain: DuckDB may have cut it where it could not read on."""
+    if not wal.exists() or wal.read_bytes() != held:
+        with wal.open("r+b" if wal.exists() else "wb") as file:  # not emptied first, as the disk is full
+            file.write(held)
+            file.flush()
+            os.fsync(file.fileno())
 
 
 def _copy_before(path: Path, version: int) -> None:

@@ -21,7 +21,7 @@ class FreeSpace:
 
     def __init__(self, path: Path, min_free_bytes: int) -> None:
         """Below min_free_bytes nothing is added; a delete may use what is kept back for it next to the database."""
-        self._path, self._min_free = path, min_free_bytes
+        self._path, self.min_free_bytes = path, min_free_bytes
         self._reserve = Reserve(beside(path, RESERVE), min_free_bytes)
 
     @property
@@ -31,7 +31,29 @@ class FreeSpace:
 
     def has_room(self, size: int = 0) -> bool:
         """Whether so much can be taken, and what must stay free is free."""
-        return self.bytes >= self._min_free + size
+        return self.bytes >= self.min_free_bytes + size
+
+    @property
+    def is_short(self) -> bool:
+        """Whether so little is left that what can wait has to stop, before anybody is refused a change."""
+        try:
+            return self.bytes < max(self.min_free_bytes // 2, LEAST_FREE_BYTES)
+        except OSError:
+            return False  # a write will tell
+
+    @property
+    def warning(self) -> str:
+        """What is refused for want of space, and what to do; empty where there is enough."""
+        try:
+            free = self.bytes
+        except OSError as error:
+            return f"the disk of {self._path.parent} does not tell its free space ({error.strerror})"
+        if free >= self.min_free_bytes:
+            return ""
+        return (
+            f"the disk of {self._path.parent} has {free >> 20} MiB free: below {self.min_free_bytes >> 20} MiB"
+            " (store.min_free_bytes) nothing is added; free some space, or name a smaller amount"
+        )
 
     def keep_reserve(self) -> None:
         """Keep space back for deletes, where there is enough."""
@@ -39,7 +61,7 @@ class FreeSpace:
 
     def check(self, commits: Sequence[Sequence[ChangeSet]]) -> None:
         """Raise Unavailable where commits do not fit; what is kept back is given up for those that take back."""
-        free, needed = self.bytes, needed_bytes(commits, self._min_free)
+        free, needed = self.bytes, needed_bytes(commits, self.min_free_bytes)
         if free < needed <= LEAST_FREE_BYTES:
             self._reserve.release()
             free = self.bytes

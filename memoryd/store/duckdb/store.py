@@ -104,8 +104,9 @@ class DuckDBFiles:
         return DuckDBShipping(self._opened, self._writer)
 
     @property
-    def ledger_warning(self) -> str:
-        return "" if self._ledger is None else self._ledger.fault or self._ledger.gap
+    def warnings(self) -> list[str]:
+        of_ledger = "" if self._ledger is None else self._ledger.fault or self._ledger.gap
+        return [text for text in (self._writer.space.warning, of_ledger) if text]
 
 
 class DuckDBShipping:
@@ -178,7 +179,7 @@ class DuckDBStore:
         except duckdb.Error as error:
             raise unreadable(opened.path, error) from None
         self._readers = Readers(opened, self._writer, measures)
-        compactor = Compactor(opened, self._writer, self._readers, min_free_bytes=min_free_bytes)
+        compactor = Compactor(opened, self._writer, self._readers)
         self.files: FileBacked | None = DuckDBFiles(opened, self._readers, self._writer, compactor, ledger)
         self.commits = DuckDBCommits(self._readers, self._writer)
         self.memories = DuckDBMemories(self._readers, self._writer)
