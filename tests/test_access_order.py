@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from datetime import UTC, datetime, timedelta
@@ -14,7 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from memory_client import Caveats, Permission, attenuate
 
-from memoryd.errors import InvalidArgument, LimitExceeded
+from memoryd.errors import InvalidArgument, LimitExceeded, Unavailable
+from memoryd.service import gate
 from memoryd.v1 import memory_service_pb2
 from memoryd.wire.raw import check_counts, counted
 from tests.access_helpers import ABSENT, DENIED, METHODS, MISMATCH, NOBODY, OK, ask, ask_raw
@@ -334,3 +336,13 @@ def test_grants_are_listed_by_page(world):
         assert [made[2], made[0]] == [grant_id for grant_id in open_ids if grant_id in made]
         every = [status.grant for status in host.grants(include_ended=True).grants]
         assert made[1] in [grant.id for grant in every if grant.revoke_time is not None]
+
+
+async def test_a_request_that_does_not_arrive_in_time_may_be_sent_again(monkeypatch):
+    async def dripping():
+        await asyncio.sleep(PATIENCE_S)
+        yield b""
+
+    monkeypatch.setattr(gate, "RECEIVE_S", 0.01)
+    with pytest.raises(Unavailable, match="did not arrive"):
+        await gate._received(dripping())

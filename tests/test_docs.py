@@ -169,3 +169,10 @@ def test_no_table_is_cut_by_a_blank_line():
         lines = page.read_text(encoding="utf-8").splitlines()
         begins = [n for n, line in enumerate(lines) if line.startswith("|") and not lines[n - 1].startswith("|")]
         assert all(set(lines[n + 1]) <= set("|-: ") for n in begins), page
+
+
+def test_every_test_of_the_track_record_exists():
+    named = set(re.findall(r"`(test_\w+)`", DOCS["track-record.md"]))
+    written = "\n".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
+    assert named
+    assert [] == sorted(name for name in named if not re.search(rf"(def |^){name}\b", written, re.MULTILINE))

@@ -102,7 +102,7 @@ async def test_what_fails_is_tried_again_and_then_waits_for_its_next_time(ports,
     assert [RunState.DONE] == [run.state for run in await jobs.look()]
 
 
-async def test_ninety_nights_runs_every_job_when_it_is_due_and_in_order(ports, clock):
+async def test_ninety_nights_run_every_job_when_it_is_due_and_in_order(ports, clock):
     seen = []
 
     def noting(name):

@@ -54,6 +54,7 @@ class Plan:
         default_factory=dict
     )  # by how much the clock is set while it is down the nth time
     sample_s: float = 5.0  # real
+    config: str = ""  # more of the configuration
 
 
 @dataclass(slots=True)
@@ -80,7 +81,7 @@ class Soak:
         place = folder / "data"
         place.mkdir()
         self._clock = FastClock(plan.factor)
-        self._config = CONFIG.format(backup=self._backup)
+        self._config = CONFIG.format(backup=self._backup) + plan.config
         self._daemon = Daemon(place, config=self._config)
         self._is_down, self._ended = threading.Event(), threading.Event()
         self._runs, self._run_began_s = 0, 0.0

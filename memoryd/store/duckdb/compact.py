@@ -81,7 +81,7 @@ def _is_equal(con: duckdb.DuckDBPyConnection, name: str) -> bool:
     """Whether a table of the copy has the rows of the database's; what is written anew makes the file longer."""
     lacking = f"SELECT count(*) FROM (FROM {name} EXCEPT ALL FROM {_NAME}.{name})"
     more = f"SELECT count(*) FROM (FROM {_NAME}.{name} EXCEPT ALL FROM {name})"
-    return con.execute(f"SELECT ({lacking}) + ({more})").fetchall()[0][0] == 0
+    return con.execute(f"SELECT ({lacking}) + ({more})").fetchall() == [(0,)]
 
 
 def detach(con: duckdb.DuckDBPyConnection) -> None:
