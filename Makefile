@@ -9,7 +9,7 @@ SERVICES := $(filter %_service.proto,$(PROTOS))
 DATA ?=
 JOBS ?= 3  # test files at a time: on two cores, a third uses what the others wait
 
-.PHONY: other-python help setup demo serve test quick check proto stubs-check client client-check completion completion-check graph graph-check lint types architecture bench eval ablate tune compare compare-others test-llm train-readers fuzz properties soak crash attack mutants lock wheel clean
+.PHONY: other-python help setup demo serve test quick check proto stubs-check client client-check completion completion-check graph graph-check lint types architecture bench eval ablate tune compare compare-others test-llm train-readers fuzz properties soak faults crash attack mutants lock wheel release deb test-deb clean
 
 help:  ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -147,6 +147,9 @@ properties: $(READY)  ## The property tests with new random examples (minutes); 
 soak: $(READY)  ## A day in twenty minutes: make soak [MINUTES=20] [FACTOR=72] (FACTOR takes Debian's faketime)
 	$(BIN)/python -m tests.soak --minutes $(or $(MINUTES),20) --factor $(or $(FACTOR),72) $(ARGS)
 
+faults: $(READY)  ## Every kind of fault of a disk on every file of a daemon (4 minutes; takes a C compiler)
+	$(BIN)/python -m tests.faults
+
 crash: $(READY)  ## Kill the daemon 500 times and look for what it lost; 200 times with its disk (about an hour)
 	MEMORYD_KILLS=500 MEMORYD_TALK_KILLS=50 MEMORYD_LEARNING_KILLS=15 MEMORYD_DISK_KILLS=200 $(BIN)/python -m pytest tests/test_crash.py tests/test_talk_crash.py tests/test_learning_crash.py tests/test_backup_crash.py
 
@@ -168,6 +171,15 @@ lock: $(READY)  ## Resolve requirements.lock anew
 wheel: $(READY)  ## Build dist/memoryd-….whl: the client and the command alone, or with [server] the daemon
 	$(BIN)/pip wheel -q --no-deps --no-build-isolation -w dist .
 	@ls dist/memoryd-*.whl
+
+release: $(READY)  ## dist/ of the last commit: wheel and sdist built twice and compared, SBOM, licences, SHA256SUMS
+	deploy/release/build.sh $(BIN)/python
+
+deb: wheel  ## dist/memoryd_….deb with the locked packages, for Debian 12 (/usr/bin/python3 has to be this Python)
+	deploy/debian/build.sh $(BIN)/python
+
+test-deb:  ## Install dist/memoryd_….deb, use it and remove it again; as root, in a container
+	deploy/debian/test.sh
 
 clean:
 	rm -rf $(VENV) .venv-* build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -142,6 +142,7 @@ def test_the_unit_holds_what_the_daemon_relies_on():
         "Type=notify", "WatchdogSec=30", "StateDirectory=memoryd", "StateDirectoryMode=0700",
         "RuntimeDirectoryMode=0700", "RuntimeDirectoryPreserve=yes", "LimitNOFILE=65536", "PrivateNetwork=yes",
         "UMask=0077", "NoNewPrivileges=yes", "RestrictAddressFamilies=AF_UNIX", "CapabilityBoundingSet=",
+        "MemoryMax=3G", "TasksMax=512", "OOMPolicy=stop", "ConfigurationDirectoryMode=0750",
     ):  # fmt: skip
         assert line in unit.splitlines(), line
 

@@ -219,12 +219,14 @@ class AuditLog:
             self._rotate()
         if data and self._torn:
             data = b"\n" + data
-        written = os.write(self._handle, data) if data else 0
-        self._size += written
-        if written < len(data):
-            self._torn = True
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        self._torn = self._torn and not data
+        left = memoryview(data)
+        while left:  # a disk that gets full takes a part first
+            written = os.write(self._handle, left)
+            if not written:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            self._size += written
+            left = left[written:]
+            self._torn = bool(left)
 
     def _open(self) -> None:
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from functools import cache
 from importlib import resources
-
-import pycountry
 
 from memoryd.knowledge.grammar.words import value_of
 from memoryd.knowledge.lexicon.load import words
@@ -36,16 +33,5 @@ def _cities_of() -> Mapping[frozenset[str], set[frozenset[str]]]:
     return found
 
 
-def _countries() -> set[str]:
-    """Return the names of countries that are one word, in lower case: of ISO 3166 and in common use."""
-    names = {
-        name
-        for country in pycountry.countries
-        for name in (country.name, getattr(country, "common_name", country.name))
-    }
-    short = {re.split(r"[,(]", name)[0].strip() for name in names}
-    return {name.casefold() for name in short if " " not in name}
-
-
-LANDS = frozenset(stem({*_countries(), *words("nouns.other_lands")} - {*words("nouns.lands_and_towns")}))
+LANDS = frozenset(stem(words("nouns.lands") + words("nouns.other_lands")))
 """Stems, each of one word."""
