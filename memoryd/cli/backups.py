@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import secrets
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from memory_cli.common import path_of
 from memory_cli.output import as_json, moment, size
@@ -51,7 +53,7 @@ def add_backup_commands(commands: Any, common: argparse.ArgumentParser) -> None:
     group = command(
         commands,
         "backup",
-        "take, list, verify and prune backups",
+        "take, list, verify and prune backups, and write one as a file",
         "  memoryd backup list /backup\n  memoryd backup verify /backup\n"
         "  memoryd jobs run backup    (of the running daemon, to backup.directory)\n",
         None,
@@ -75,17 +77,32 @@ def add_backup_commands(commands: Any, common: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     pruning.add_argument("--keep-days", metavar="N", type=int, help="(default: backup.keep_days)")
     pruning.add_argument("--dry-run", action="store_true", help="only show what would go")
+    snapshot = command(
+        actions, "snapshot", "write one state as one file (tar), for an archive or to be piped on",
+        "  memoryd backup snapshot /backup -o memoryd.tar\n"
+        "  memoryd backup snapshot /backup -o - | age -R recipients.txt > memoryd.tar.age\n"
+        "  age -d -i key.txt memoryd.tar.age | memoryd restore - --data-dir /srv/m\n", _snapshot,
+    )  # fmt: skip
+    snapshot.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        required=True,
+        help="the file to make, which must not be there; -: standard output",
+    )
     restoring = command(
         commands, "restore", "make a data directory of a backup, as the store was after one of its transactions",
         "  memoryd restore /backup --data-dir /var/lib/memoryd-restored --dry-run\n"
         "  memoryd restore /backup --data-dir /srv/m --at 2026-11-28T17:30\n"
-        "  memoryd restore /backup --data-dir /srv/m --transaction 48213\n", _restore,
+        "  memoryd restore /backup --data-dir /srv/m --transaction 48213\n"
+        "  memoryd restore memoryd.tar --data-dir /srv/m    (a snapshot; -: from standard input)\n", _restore,
     )  # fmt: skip
-    point = restoring.add_mutually_exclusive_group()
-    point.add_argument(
-        "--at", metavar="TIME", type=parse_time, help="the last state up to a time (local, if it names no zone)"
-    )
-    point.add_argument("--transaction", metavar="N", type=int, help="the last state up to a transaction")
+    for parser in (snapshot, restoring):
+        point = parser.add_mutually_exclusive_group()
+        point.add_argument(
+            "--at", metavar="TIME", type=parse_time, help="the last state up to a time (local, if it names no zone)"
+        )
+        point.add_argument("--transaction", metavar="N", type=int, help="the last state up to a transaction")
     restoring.add_argument("--dry-run", action="store_true", help="only restore as a trial; nothing is left of it")
     restoring.add_argument(
         "--ledger", metavar="DIR", type=path_of, help="a newer ledger of purges than that of the backup, if it is left"
@@ -93,7 +110,10 @@ def add_backup_commands(commands: Any, common: argparse.ArgumentParser) -> None:
     restoring.add_argument(
         "--reopen-sandboxes", action="store_true", help="let the doors of sandboxes be opened at the first start"
     )
-    for parser in (take, listing, verify, pruning, restoring):
+    restoring.add_argument(
+        "folder", metavar="DIR|FILE", type=path_of, help="the folder of backups, or that of one store, or a snapshot"
+    )
+    for parser in (take, listing, verify, pruning, snapshot):
         parser.add_argument("folder", metavar="DIR", type=path_of, help="the folder of backups, or that of one store")
 
 
@@ -243,11 +263,70 @@ def _take(args: argparse.Namespace) -> int:
     return 0
 
 
-def _restore(args: argparse.Namespace) -> int:
-    from memoryd.backup.folder import chains_of, histories, ledger_of, point_of, restore
+@contextmanager
+def _written(name: str) -> Iterator[IO[bytes]]:
+    """Open what a snapshot is written to; a file has its name only once it is whole and on disk."""
+    from memoryd.store.durable import put_in_place
 
+    if name == "-":
+        if sys.stdout.isatty():
+            raise InvalidArgument("a snapshot is no text for a terminal; name a file, or pipe it on", field="output")
+        yield sys.stdout.buffer
+        return
+    path = path_of(name)
+    part = path.with_name(f"{path.name}.part")
+    if path.exists():
+        raise InvalidArgument(f"{path} is there; name another file", field="output")
+    try:
+        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
+            yield file
+        put_in_place(part, path)
+    except FileExistsError:
+        raise InvalidArgument(
+            f"{part} is there: another snapshot is written, or was cut short", field="output"
+        ) from None
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+
+
+def _snapshot(args: argparse.Namespace) -> int:
+    from memoryd.backup.folder import ledger_of, point_of
+    from memoryd.backup.snapshot import write_snapshot
+
+    config, _ = settle(args)
+    store, chains = _chains(args)
+    chain, point = point_of(chains, transaction=args.transaction, time=args.at)
+    with _written(args.output) as out, working("writing a snapshot"):
+        count = write_snapshot(
+            chain, point, ledger_of(store, ()), out, memory_limit_bytes=config.store.memory_limit_bytes
+        )
+    told = {"chain": str(chain.folder), "transaction": point.commit_seq, "time": point.time, "database_bytes": count}
+    line = f"transaction {point.commit_seq} of {moment(point.time)}, {size(count)}: every block could be read"
+    if args.output == "-":
+        print(as_json(told) if args.json else line, file=sys.stderr)
+    else:
+        _say(args, told, line)
+    return 0
+
+
+def _restore(args: argparse.Namespace) -> int:
     if args.data_dir is None:
         raise InvalidArgument("name the folder to make, with --data-dir", field="data_dir")
+    with ExitStack() as stack:
+        if str(args.folder) == "-" or args.folder.is_file():
+            from memoryd.backup.snapshot import unpacked
+
+            is_piped = str(args.folder) == "-"
+            source = sys.stdin.buffer if is_piped else stack.enter_context(args.folder.open("rb"))
+            name = "standard input" if is_piped else str(args.folder)
+            args.folder = stack.enter_context(unpacked(source, args.data_dir.absolute(), name))
+        return _restore_of(args)
+
+
+def _restore_of(args: argparse.Namespace) -> int:
+    from memoryd.backup.folder import chains_of, histories, ledger_of, point_of, restore
+
     config, _ = settle(args)
     store, chains = _chains(args)
     chain, point = point_of(chains, transaction=args.transaction, time=args.at)

@@ -24,6 +24,7 @@ __all__ = [
     "open_store",
     "prove_copy",
     "repair_store",
+    "rewrite_copy",
     "take_copy",
 ]
 
@@ -141,6 +142,13 @@ def prove_copy(path: Path, store_id: UUID, commit_seq: int, *, memory_limit_byte
     from memoryd.store import duckdb
 
     duckdb.prove_copy(path, store_id, commit_seq, memory_limit_bytes=memory_limit_bytes)
+
+
+def rewrite_copy(path: Path, target: Path, store_id: UUID, commit_seq: int, *, memory_limit_bytes: int) -> None:
+    """Write what the files of a backup hold to a new file, without the bytes of what was purged. StoreRefused."""
+    from memoryd.store import duckdb
+
+    duckdb.rewrite_copy(path, target, store_id, commit_seq, memory_limit_bytes=memory_limit_bytes)
 
 
 def take_copy(

@@ -5,7 +5,7 @@
 #    source ~/.local/share/bash_completion/memoryd
 # See also: https://github.com/scop/bash-completion/blob/main/doc/configuration.md
 
-_shtab_memoryd_backup_subparsers=(take list verify prune)
+_shtab_memoryd_backup_subparsers=(take list verify prune snapshot)
 _shtab_memoryd_review_subparsers=(list approve reject)
 _shtab_memoryd_jobs_subparsers=(list show run retry cancel)
 _shtab_memoryd_user_subparsers=(erase)
@@ -20,6 +20,7 @@ _shtab_memoryd_backup_take_option_strings=(-h --help --config --data-dir --socke
 _shtab_memoryd_backup_list_option_strings=(-h --help --config --data-dir --socket --json)
 _shtab_memoryd_backup_verify_option_strings=(-h --help --config --data-dir --socket --json)
 _shtab_memoryd_backup_prune_option_strings=(-h --help --config --data-dir --socket --json --keep-days --dry-run)
+_shtab_memoryd_backup_snapshot_option_strings=(-h --help --config --data-dir --socket --json -o --output --at --transaction)
 _shtab_memoryd_backup_option_strings=(-h --help)
 _shtab_memoryd_restore_option_strings=(-h --help --config --data-dir --socket --json --at --transaction --dry-run --ledger --reopen-sandboxes)
 _shtab_memoryd_upgrade_option_strings=(-h --help --config --data-dir --socket --dry-run --json)
@@ -68,7 +69,7 @@ _shtab_memoryd_audit_option_strings=(-h --help --config --data-dir --socket --js
 _shtab_memoryd_completion_option_strings=(-h --help)
 _shtab_memoryd_option_strings=(-h --help --version)
 
-_shtab_memoryd_backup_pos_0_choices=(take list verify prune)
+_shtab_memoryd_backup_pos_0_choices=(take list verify prune snapshot)
 _shtab_memoryd_import___on_conflict_choices=(fail skip)
 _shtab_memoryd_review_pos_0_choices=(list approve reject)
 _shtab_memoryd_jobs_pos_0_choices=(list show run retry cancel)
@@ -104,6 +105,9 @@ _shtab_memoryd_backup_prune__h_nargs=0
 _shtab_memoryd_backup_prune___help_nargs=0
 _shtab_memoryd_backup_prune___json_nargs=0
 _shtab_memoryd_backup_prune___dry_run_nargs=0
+_shtab_memoryd_backup_snapshot__h_nargs=0
+_shtab_memoryd_backup_snapshot___help_nargs=0
+_shtab_memoryd_backup_snapshot___json_nargs=0
 _shtab_memoryd_backup_pos_0_nargs=A...
 _shtab_memoryd_backup__h_nargs=0
 _shtab_memoryd_backup___help_nargs=0

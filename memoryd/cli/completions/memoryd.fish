@@ -49,7 +49,7 @@ function _shtab_memoryd_using
   test "$_shtab_memoryd_cmdpath" = "$argv"
 end
 
-set -g _shtab_memoryd_commands serve check backup 'backup take' 'backup list' 'backup verify' 'backup prune' restore upgrade downgrade status gc decay enrich reembed compact metrics verify export import review 'review list' 'review approve' 'review reject' jobs 'jobs list' 'jobs show' 'jobs run' 'jobs retry' 'jobs cancel' consolidate reflect sessions users user 'user erase' sandbox 'sandbox open' 'sandbox list' 'sandbox close' grant 'grant list' 'grant memories' 'grant forget' token 'token issue' 'token attenuate' 'token inspect' 'token revoke' 'token rotate' audit completion
+set -g _shtab_memoryd_commands serve check backup 'backup take' 'backup list' 'backup verify' 'backup prune' 'backup snapshot' restore upgrade downgrade status gc decay enrich reembed compact metrics verify export import review 'review list' 'review approve' 'review reject' jobs 'jobs list' 'jobs show' 'jobs run' 'jobs retry' 'jobs cancel' consolidate reflect sessions users user 'user erase' sandbox 'sandbox open' 'sandbox list' 'sandbox close' grant 'grant list' 'grant memories' 'grant forget' token 'token issue' 'token attenuate' 'token inspect' 'token revoke' 'token rotate' audit completion
 set -g _shtab_memoryd_opts_with_value --accept-loss --agent --allow --as --at --audience --call --calls-per-second --chat --config --connections --data-dir --door --forgotten --grant --id --keep-days --label --ledger --limit --mount --on-conflict --out --outcome --output --rpc --since --socket --state --stored-bytes --stored-memories --text --thread --to-schema --token-file --transaction --ttl --until --user --via --writes-per-day -n -o
 
 complete -c memoryd -e
@@ -73,7 +73,7 @@ complete -c memoryd -n '_shtab_memoryd_using check' -l quiet -d 'say only what i
 complete -c memoryd -n '_shtab_memoryd_using check' -l migrate -d 'bring the database to the schema of this version; a copy is kept'
 complete -c memoryd -n '_shtab_memoryd_using check' -l adopt -d 'take a database as it is whose side file is lost'
 complete -c memoryd -n '_shtab_memoryd_using check' -l accept-loss -x -d 'go on with a database that ends at this transaction'
-complete -c memoryd -n '_shtab_memoryd_using; and test $_shtab_memoryd_npos -eq 0' -a backup -d 'Take, list, verify and prune backups.'
+complete -c memoryd -n '_shtab_memoryd_using; and test $_shtab_memoryd_npos -eq 0' -a backup -d 'Take, list, verify and prune backups, and write one as a file.'
 complete -c memoryd -n '_shtab_memoryd_using backup' -s h -l help -d 'show this help message and exit'
 complete -c memoryd -n '_shtab_memoryd_using backup; and test $_shtab_memoryd_npos -eq 0' -a take -d 'Take a backup of a store that is not served; the daemon takes its own (backup.directory).'
 complete -c memoryd -n '_shtab_memoryd_using backup take' -s h -l help -d 'show this help message and exit'
@@ -101,6 +101,15 @@ complete -c memoryd -n '_shtab_memoryd_using backup prune' -l socket -x -d 'the 
 complete -c memoryd -n '_shtab_memoryd_using backup prune' -l json -d 'print JSON'
 complete -c memoryd -n '_shtab_memoryd_using backup prune' -l keep-days -x -d '(default: backup.keep_days)'
 complete -c memoryd -n '_shtab_memoryd_using backup prune' -l dry-run -d 'only show what would go'
+complete -c memoryd -n '_shtab_memoryd_using backup; and test $_shtab_memoryd_npos -eq 0' -a snapshot -d 'Write one state as one file (tar), for an archive or to be piped on.'
+complete -c memoryd -n '_shtab_memoryd_using backup snapshot' -s h -l help -d 'show this help message and exit'
+complete -c memoryd -n '_shtab_memoryd_using backup snapshot' -l config -x -d 'TOML file (default: memoryd.toml where XDG says)'
+complete -c memoryd -n '_shtab_memoryd_using backup snapshot' -l data-dir -x -d 'where the database is'
+complete -c memoryd -n '_shtab_memoryd_using backup snapshot' -l socket -x -d 'the admin socket'
+complete -c memoryd -n '_shtab_memoryd_using backup snapshot' -l json -d 'print JSON'
+complete -c memoryd -n '_shtab_memoryd_using backup snapshot' -s o -l output -x -d 'the file to make, which must not be there; -: standard output'
+complete -c memoryd -n '_shtab_memoryd_using backup snapshot' -l at -x -d 'the last state up to a time (local, if it names no zone)'
+complete -c memoryd -n '_shtab_memoryd_using backup snapshot' -l transaction -x -d 'the last state up to a transaction'
 complete -c memoryd -n '_shtab_memoryd_using; and test $_shtab_memoryd_npos -eq 0' -a restore -d 'Make a data directory of a backup, as the store was after one of its transactions.'
 complete -c memoryd -n '_shtab_memoryd_using restore' -s h -l help -d 'show this help message and exit'
 complete -c memoryd -n '_shtab_memoryd_using restore' -l config -x -d 'TOML file (default: memoryd.toml where XDG says)'

@@ -10,7 +10,7 @@
 _shtab_memoryd_commands() {
   local _commands=(
     audit:'read the audit log, also while the daemon is stopped'
-    backup:'Take, list, verify and prune backups.'
+    backup:'Take, list, verify and prune backups, and write one as a file.'
     check:'Look at configuration, packages, model and database without starting or changing anything; all that is wrong is named at once, at the end. A database in a folder that cannot be written is read, too.'
     compact:'Rewrite the database without the bytes of what was purged.'
     completion:'Print the completion script of a shell.'
@@ -45,6 +45,7 @@ _shtab_memoryd_backup_commands() {
   local _commands=(
     list:'List the chains of a folder, and which states they lead to.'
     prune:'Remove chains that are too old, whole; the newest and the last proved one stay.'
+    snapshot:'Write one state as one file (tar), for an archive or to be piped on.'
     take:'Take a backup of a store that is not served; the daemon takes its own (backup.directory).'
     verify:'Read every file of every chain, and restore the last state as a trial.'
   )
@@ -171,6 +172,21 @@ _shtab_memoryd_backup_prune_options=(
 
 # guard to ensure default positional specs are added only once per session
 _shtab_memoryd_backup_prune_defaults_added=0
+
+_shtab_memoryd_backup_snapshot_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--config[TOML file (default\: memoryd.toml where XDG says)]:FILE:"
+  "--data-dir[where the database is]:DIR:"
+  "--socket[the admin socket]:PATH:"
+  "--json[print JSON]"
+  {-o,--output}"[the file to make, which must not be there\; -\: standard output]:FILE:"
+  "--at[the last state up to a time (local, if it names no zone)]:TIME:"
+  "--transaction[the last state up to a transaction]:N:"
+  ":the folder of backups, or that of one store:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_memoryd_backup_snapshot_defaults_added=0
 
 _shtab_memoryd_backup_take_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
@@ -490,7 +506,7 @@ _shtab_memoryd_restore_options=(
   "--dry-run[only restore as a trial\; nothing is left of it]"
   "--ledger[a newer ledger of purges than that of the backup, if it is left]:DIR:"
   "--reopen-sandboxes[let the doors of sandboxes be opened at the first start]"
-  ":the folder of backups, or that of one store:"
+  ":the folder of backups, or that of one store, or a snapshot:"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -854,6 +870,7 @@ _shtab_memoryd_backup() {
       case $line[1] in
         list) _arguments -C -s $_shtab_memoryd_backup_list_options ;;
         prune) _arguments -C -s $_shtab_memoryd_backup_prune_options ;;
+        snapshot) _arguments -C -s $_shtab_memoryd_backup_snapshot_options ;;
         take) _arguments -C -s $_shtab_memoryd_backup_take_options ;;
         verify) _arguments -C -s $_shtab_memoryd_backup_verify_options ;;
       esac

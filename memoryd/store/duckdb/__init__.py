@@ -5,7 +5,7 @@ from memoryd.store.duckdb.downgrading import downgrade_database
 from memoryd.store.duckdb.files import unreadable
 from memoryd.store.duckdb.opening import Opened, open_database
 from memoryd.store.duckdb.purges import noted_purge
-from memoryd.store.duckdb.restoring import begin_history, history_id, prove_copy
+from memoryd.store.duckdb.restoring import begin_history, history_id, prove_copy, rewrite_copy
 from memoryd.store.duckdb.store import DuckDBStore
 
 __all__ = [
@@ -20,5 +20,6 @@ __all__ = [
     "open_database",
     "prove_copy",
     "repair_database",
+    "rewrite_copy",
     "unreadable",
 ]

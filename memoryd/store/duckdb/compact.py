@@ -16,10 +16,10 @@ from memoryd.errors import Unavailable
 from memoryd.store.duckdb.files import beside
 from memoryd.store.durable import put_in_place
 
-__all__ = ["COPY", "catch_up", "copy_to", "remains_of"]
+__all__ = ["COPY", "NAME", "catch_up", "copy_to", "detach", "remains_of", "swap"]
 
 COPY = ".compact"
-_NAME = "compacted"
+NAME = "compacted"
 LARGE = {"memories": "id", "messages": "number", "message_vectors": "(thread || id || '/' || commit_seq)"}
 """Tables whose rows of later commits alone are copied again, and what tells their rows apart."""
 
@@ -29,12 +29,12 @@ def copy_to(con: duckdb.DuckDBPyConnection, path: Path, *, storage_version: str)
     path.unlink(missing_ok=True)
     # without a log, which would take as many bytes again; a copy that is not finished is of no use
     options = f"STORAGE_VERSION '{storage_version}', RECOVERY_MODE 'no_wal_writes'"
-    con.execute(f"ATTACH '{_quoted(path)}' AS {_NAME} ({options})")
+    con.execute(f"ATTACH '{_quoted(path)}' AS {NAME} ({options})")
     main = con.execute("SELECT current_database()").fetchall()[0][0]
     con.execute("BEGIN")
     try:
         seq = int(con.execute("SELECT max(commit_seq) FROM commits").fetchall()[0][0])
-        con.execute(f'COPY FROM DATABASE "{main}" TO {_NAME}')
+        con.execute(f'COPY FROM DATABASE "{main}" TO {NAME}')
         con.execute("COMMIT")
     except BaseException:
         con.execute("ROLLBACK")
@@ -52,44 +52,44 @@ def catch_up(con: duckdb.DuckDBPyConnection, seq: int) -> bool:
     tables = (
         "SELECT table_name, column_name FROM duckdb_columns() WHERE database_name = ? AND NOT internal ORDER BY ALL"
     )
-    if con.execute(tables, [main]).fetchall() != con.execute(tables, [_NAME]).fetchall():
+    if con.execute(tables, [main]).fetchall() != con.execute(tables, [NAME]).fetchall():
         raise Unavailable("the tables changed while they were copied; compact again")
     names = sorted({table for table, _ in con.execute(tables, [main]).fetchall()})
     gone = 0
     for name, key in LARGE.items():
-        counted = f"SELECT count(*) FROM {_NAME}.{name} WHERE {key} NOT IN (SELECT {key} FROM {name})"
+        counted = f"SELECT count(*) FROM {NAME}.{name} WHERE {key} NOT IN (SELECT {key} FROM {name})"
         gone += con.execute(counted).fetchall()[0][0]
         con.execute(
-            f"DELETE FROM {_NAME}.{name} WHERE {key} NOT IN (SELECT {key} FROM {name})"
+            f"DELETE FROM {NAME}.{name} WHERE {key} NOT IN (SELECT {key} FROM {name})"
             f" OR {key} IN (SELECT {key} FROM {name} WHERE commit_seq > {int(seq)})"
         )
-        con.execute(f"INSERT INTO {_NAME}.{name} BY NAME SELECT * FROM {name} WHERE commit_seq > {int(seq)}")
+        con.execute(f"INSERT INTO {NAME}.{name} BY NAME SELECT * FROM {name} WHERE commit_seq > {int(seq)}")
     for name in names:
         if name not in LARGE and not _is_equal(con, name):
-            con.execute(f"DELETE FROM {_NAME}.{name}")
-            con.execute(f"INSERT INTO {_NAME}.{name} BY NAME SELECT * FROM {name}")
+            con.execute(f"DELETE FROM {NAME}.{name}")
+            con.execute(f"INSERT INTO {NAME}.{name} BY NAME SELECT * FROM {name}")
     for name in names:
-        counted = f"SELECT (SELECT count(*) FROM {name}), (SELECT count(*) FROM {_NAME}.{name})"
+        counted = f"SELECT (SELECT count(*) FROM {name}), (SELECT count(*) FROM {NAME}.{name})"
         if len(set(con.execute(counted).fetchall()[0])) != 1:
             raise Unavailable(f"the copy of table {name!r} is not whole; the database stays as it was")
-    con.execute(f"CHECKPOINT {_NAME}")
-    con.execute(f"DETACH {_NAME}")
+    con.execute(f"CHECKPOINT {NAME}")
+    con.execute(f"DETACH {NAME}")
     return bool(gone)
 
 
 def _is_equal(con: duckdb.DuckDBPyConnection, name: str) -> bool:
     """Whether a table of the copy has the rows of the database's; what is written anew makes the file longer."""
-    lacking = f"SELECT count(*) FROM (FROM {name} EXCEPT ALL FROM {_NAME}.{name})"
-    more = f"SELECT count(*) FROM (FROM {_NAME}.{name} EXCEPT ALL FROM {name})"
+    lacking = f"SELECT count(*) FROM (FROM {name} EXCEPT ALL FROM {NAME}.{name})"
+    more = f"SELECT count(*) FROM (FROM {NAME}.{name} EXCEPT ALL FROM {name})"
     return con.execute(f"SELECT ({lacking}) + ({more})").fetchall() == [(0,)]
 
 
 def detach(con: duckdb.DuckDBPyConnection) -> None:
     """Let go of a copy that is not used; one that cannot be folded in, on a full disk, goes the second time."""
     try:
-        con.execute(f"DETACH DATABASE IF EXISTS {_NAME}")
+        con.execute(f"DETACH DATABASE IF EXISTS {NAME}")
     except duckdb.Error:
-        con.execute(f"DETACH DATABASE IF EXISTS {_NAME}")
+        con.execute(f"DETACH DATABASE IF EXISTS {NAME}")
 
 
 def swap(path: Path) -> None:

@@ -8,14 +8,15 @@ from uuid import UUID
 
 import duckdb
 
+from memoryd.store.duckdb.compact import NAME, copy_to, detach
 from memoryd.store.duckdb.damage import read_everything
-from memoryd.store.duckdb.files import beside, connect, let_go, unreadable
+from memoryd.store.duckdb.files import STORAGE_VERSION, beside, connect, let_go, unreadable
 from memoryd.store.duckdb.migrations import MIGRATIONS
 from memoryd.store.duckdb.proof import Header, prove
 from memoryd.store.duckdb.watermark import CommitWatermark
 from memoryd.store.refusal import StoreRefused
 
-__all__ = ["SANDBOXES_CLOSED", "begin_history", "history_id", "prove_copy"]
+__all__ = ["SANDBOXES_CLOSED", "begin_history", "history_id", "prove_copy", "rewrite_copy"]
 
 JUMP = 1_000_000
 """So far the numbers of transactions jump, that none is given twice: what others remember of the old ones is theirs."""
@@ -35,6 +36,21 @@ def prove_copy(path: Path, store_id: UUID, commit_seq: int, *, memory_limit_byte
     if header.commit_seq != commit_seq:
         raise StoreRefused(f"{path} ends at transaction {header.commit_seq}, not at {commit_seq}")
     return header
+
+
+def rewrite_copy(path: Path, target: Path, store_id: UUID, commit_seq: int, *, memory_limit_bytes: int) -> None:
+    """Write all rows of a database to a new file; StoreRefused where it is not this store up to this transaction."""
+    con = connect(path, memory_limit_bytes)
+    try:
+        prove(con, path, (store_id, commit_seq), latest=len(MIGRATIONS))
+        copy_to(con, target, storage_version=STORAGE_VERSION)
+        con.execute(f"CHECKPOINT {NAME}")
+        detach(con)
+    except duckdb.Error as error:
+        raise unreadable(path, error) from None
+    finally:
+        let_go(con)
+    target.chmod(0o600)
 
 
 def begin_history(

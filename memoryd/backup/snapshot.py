@@ -1,0 +1,124 @@
+"""
+A snapshot: one state of a store as one tar file, for an archive, or to be piped to what encrypts or uploads.
+
+It is a folder of backups with one chain of one image, and the ledger of purges. The image is a logical copy of the
+database: the state without the bytes of what had been purged before it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tarfile
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+from uuid import UUID
+
+from memoryd.backup.chain import MANIFEST, BackupDamaged, Chain, ChainWriter, Point
+from memoryd.backup.folder import DATABASE, LEDGER, chain_name
+from memoryd.store.durable import copy_file
+from memoryd.store.ledger import KEY, LINES
+from memoryd.store.opening import prove_copy, rewrite_copy
+
+__all__ = ["unpacked", "write_snapshot"]
+
+_FILES = re.compile(
+    r"[0-9a-f-]{36,45}/(?:ledger/(?:key|purges\.jsonl)|\d{6}-\d{8}T\d{6}Z/(?:manifest\.jsonl|(?P<image>image-000001)))"
+)
+MOST_SMALL_BYTES = 256 << 20
+"""Of a file of a snapshot that is not its image."""
+
+
+def write_snapshot(chain: Chain, point: Point, ledger: Path, out: IO[bytes], *, memory_limit_bytes: int) -> int:
+    """
+    Write a state of a chain as a snapshot, proved; return the bytes of its image.
+
+    It is made next to the chain, where there is to be room for two copies of the database. Raises StoreRefused,
+    OSError.
+    """
+    store = chain.folder.parent
+    scratch = Path(tempfile.mkdtemp(prefix=".snapshot-", dir=store))
+    try:
+        whole, made = scratch / DATABASE, scratch / "made" / DATABASE
+        made.parent.mkdir()
+        chain.assemble(point, whole, whole.with_name(f"{DATABASE}.wal"))
+        store_id = UUID(chain.header["store_id"])
+        rewrite_copy(whole, made, store_id, point.commit_seq, memory_limit_bytes=memory_limit_bytes)
+        whole.unlink()
+        prove_copy(made, store_id, point.commit_seq, memory_limit_bytes=memory_limit_bytes)
+        folder = scratch / store.name
+        size = _write_chain(folder / chain_name(scratch, point.time), chain, point, made)
+        (folder / LEDGER).mkdir(mode=0o700)
+        for name in (KEY, LINES):
+            copy_file(ledger / name, folder / LEDGER / name)
+        with tarfile.open(fileobj=out, mode="w|", format=tarfile.PAX_FORMAT) as tar:
+            for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+                tar.add(path, str(path.relative_to(scratch)), filter=_nobody_s)
+        out.flush()
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    return size
+
+
+def _write_chain(folder: Path, of: Chain, point: Point, database: Path) -> int:
+    header = {**of.header, "transaction": point.commit_seq, "time": point.time.isoformat(timespec="seconds")}
+    header.pop("format", None)
+    writer = ChainWriter(folder, header)
+    handle = os.open(database, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        image = writer.copy(handle, database.stat().st_size)
+        writer.add_image(image, point.commit_seq, point.time_us)
+        writer.add_proof(point.commit_seq, point.time_us)
+    finally:
+        os.close(handle)
+        writer.close()
+    return image.size
+
+
+def _nobody_s(member: tarfile.TarInfo) -> tarfile.TarInfo:
+    """Leave out who owns a file on this host."""
+    member.uid = member.gid = 0
+    member.uname = member.gname = ""
+    return member
+
+
+@contextmanager
+def unpacked(source: IO[bytes], beside: Path, name: str) -> Iterator[Path]:
+    """
+    Unpack a snapshot into a folder of its own next to `beside`, and yield that folder of backups.
+
+    Only the files of a snapshot are taken, by their names; what they hold is proved as of every backup. Raises
+    BackupDamaged, which speaks of it as `name`; OSError.
+    """
+    beside.parent.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix=".snapshot-", dir=beside.parent))
+    try:
+        try:
+            _unpack(source, folder)
+        except tarfile.TarError as error:
+            raise BackupDamaged(f"{name} is no whole snapshot of memoryd: {error}") from None
+        if not list(folder.glob(f"*/*/{MANIFEST}")):
+            raise BackupDamaged(f"{name} is no snapshot of memoryd: it holds no {MANIFEST}")
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _unpack(source: IO[bytes], folder: Path) -> None:
+    with tarfile.open(fileobj=source, mode="r|") as tar:
+        for member in tar:
+            named = _FILES.fullmatch(member.name)
+            if named is None or not member.isfile():
+                raise tarfile.TarError(f"{member.name!r} is no file of a snapshot")
+            if not named["image"] and member.size > MOST_SMALL_BYTES:
+                raise tarfile.TarError(f"{member.name!r} has {member.size} bytes")
+            path = folder / member.name
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            content: Any = tar.extractfile(member)
+            with path.open("xb") as target:
+                path.chmod(0o600)
+                shutil.copyfileobj(content, target, 1 << 20)
