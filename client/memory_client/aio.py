@@ -21,6 +21,7 @@ from memory_client.credentials import Credentials, TokenSource, channel_credenti
 from memory_client.endpoint import CHANNEL_OPTIONS, Identity, check_timeout, resolve_endpoint
 from memory_client.failures import CLOSED, NO_ANSWER, error_of
 from memory_client.late import Late
+from memory_client.tracing import trace_metadata
 from memoryd.errors import ConnectionLost, InvalidArgument, Unavailable
 from memoryd.model.memory import Draft, Kind, ShownMemory, Source
 from memoryd.model.query import Filter
@@ -118,6 +119,9 @@ class AsyncMemoryClient(AsyncConversations, AsyncOperations):
     ) -> None:
         await self.close()
 
+    def _metadata(self) -> tuple[tuple[str, str], ...]:
+        return (*self._token.metadata(), *trace_metadata())
+
     async def close(self) -> None:
         """Close the channel, also under clients that share it."""
         await self._channel.close()
@@ -136,7 +140,7 @@ class AsyncMemoryClient(AsyncConversations, AsyncOperations):
             wait = self._answered.is_set() if self._wait_for_ready is None else self._wait_for_ready
             left = max(0.001, deadline - time.monotonic())
             try:
-                answer = await method(call.request, timeout=left, wait_for_ready=wait, metadata=self._token.metadata())
+                answer = await method(call.request, timeout=left, wait_for_ready=wait, metadata=self._metadata())
             except CLOSED as failure:
                 raise InvalidArgument(f"the client is closed ({failure})") from None
             except grpc.RpcError as failure:

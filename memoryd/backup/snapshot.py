@@ -87,15 +87,15 @@ def _nobody_s(member: tarfile.TarInfo) -> tarfile.TarInfo:
 
 
 @contextmanager
-def unpacked(source: IO[bytes], beside: Path, name: str) -> Iterator[Path]:
+def unpacked(source: IO[bytes], data_dir: Path, name: str) -> Iterator[Path]:
     """
-    Unpack a snapshot into a folder of its own next to `beside`, and yield that folder of backups.
+    Unpack a snapshot into a folder of its own next to `data_dir`, and yield that folder of backups.
 
     Only the files of a snapshot are taken, by their names; what they hold is proved as of every backup. Raises
     BackupDamaged, which speaks of it as `name`; OSError.
     """
-    beside.parent.mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix=".snapshot-", dir=beside.parent))
+    data_dir.parent.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix=".snapshot-", dir=data_dir.parent))
     try:
         try:
             _unpack(source, folder)

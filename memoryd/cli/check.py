@@ -243,10 +243,11 @@ def _rest(config: Config, faults: _Faults) -> None:
     from memoryd.daemon.readers import load_every_finder, make_answer_reader, make_change_reader
     from memoryd.daemon.schedule import expressions_of
     from memoryd.daemon.servers import server_credentials
+    from memoryd.daemon.traces import check_traces
     from memoryd.daemon.wiring import make_reranker
 
     readers = make_reranker, make_answer_reader, make_change_reader
-    for look in (expressions_of, check_metrics, make_extractor, load_every_finder, *readers):
+    for look in (expressions_of, check_metrics, check_traces, make_extractor, load_every_finder, *readers):
         with faults.noting():
             look(config)
     if config.tcp.listen and config.tcp.certificate_file and config.tcp.key_file:

@@ -123,6 +123,18 @@ class MetricsConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class TracesConfig:
+    """Spans of calls for OpenTelemetry."""
+
+    endpoint: str = key_of(
+        "",
+        "",
+        "a collector of OTLP over gRPC, http://127.0.0.1:4317; empty: no spans are made; needs the extra traces",
+    )
+    ratio: float = key_of(0.0, "share", "of calls that belong to no trace, how many begin one", most=1)
+
+
+@dataclass(frozen=True, slots=True)
 class IndexConfig:
     """What is searched in memory."""
 
@@ -288,6 +300,7 @@ class Config:
     store: StoreConfig = StoreConfig()
     backup: BackupConfig = BackupConfig()
     metrics: MetricsConfig = MetricsConfig()
+    traces: TracesConfig = TracesConfig()
     index: IndexConfig = IndexConfig()
     embedding: EmbeddingConfig = EmbeddingConfig()
     memory: MemoryConfig = MemoryConfig()

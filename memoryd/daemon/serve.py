@@ -32,6 +32,7 @@ from memoryd.daemon.schedule import expressions_of
 from memoryd.daemon.servers import Servers
 from memoryd.daemon.status import Running, describe
 from memoryd.daemon.systemd import feed_watchdog, notify, tell_of_start, watchdog_interval_s
+from memoryd.daemon.traces import make_traces
 from memoryd.daemon.wiring import make_embedder, make_grants, make_ports, now_utc, uptime_s
 from memoryd.domain.background import BackgroundWorker
 from memoryd.domain.clock import CLOCK_SEEN, ClockWatch
@@ -241,6 +242,7 @@ class _Daemon:
             backups=self._running.backups,
             closed=info.sandboxes_closed,
             figures=None if self._metrics is None else self._metrics.text,
+            traces=make_traces(self._config),
         )
         try:
             if self._metrics is not None:

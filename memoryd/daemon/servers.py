@@ -40,6 +40,7 @@ from memoryd.identity.socket_lease import SocketLease, check_apart
 from memoryd.model import limits
 from memoryd.model.grant import Door, Grant, Quota
 from memoryd.model.reports import Reembedding
+from memoryd.model.traces import NO_TRACES, Traces
 from memoryd.service.admin import AdminService
 from memoryd.service.consolidation import ConsolidationService
 from memoryd.service.context import ContextService
@@ -195,13 +196,14 @@ class Servers:
         backups: Backups | None = None,
         closed: bool = False,
         figures: Callable[[], bytes] | None = None,
+        traces: Traces = NO_TRACES,
     ) -> None:
         """
         Wire them; nothing is open yet. UnguardedMethod if a service has a method that no one thought about.
 
         Closed, only the admin socket is opened.
         """
-        self._closed, self._measures = closed, ports.measures
+        self._closed, self._measures, self._traces = closed, ports.measures, traces
         self._config = config
         self._grants = grants
         self._audit = audit
@@ -266,6 +268,7 @@ class Servers:
             secrets.token_bytes,
             most_calls=most,
             measures=self._measures,
+            traces=self._traces,
         )
 
     def _make_sandbox_server(self, grant: Grant, address: str) -> grpc.aio.Server:
@@ -328,7 +331,8 @@ class Servers:
         await asyncio.gather(*(server.stop(grace_s) for server in self._servers), self.issuer.close_all(grace_s))
 
     def let_go(self) -> None:
-        """Let go of the sockets' paths."""
+        """Let go of the sockets' paths, and hand over the last spans."""
+        self._traces.close()
         self.listeners.let_go()
         for lease in self._leases:
             lease.close()

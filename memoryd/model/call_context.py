@@ -16,6 +16,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from memoryd.model.change import ChangeSet
+from memoryd.model.traces import TraceParent
 
 __all__ = ["CallContext", "Journal", "current_call", "in_call", "when_completed"]
 
@@ -48,6 +49,8 @@ class CallContext:
     """By a clock that only goes on, in seconds."""
     changes: list[asyncio.Future[Any]] = field(default_factory=list)
     """What it began and goes on with even if its caller hangs up."""
+    trace: TraceParent | None = None
+    """What the caller says of the trace that the call belongs to."""
     recorded: frozenset[str] | None = None
     """The ids that the log has already as done, by commits of this call; None: it has nothing."""
 

@@ -12,7 +12,7 @@ import time
 import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -40,6 +40,7 @@ from memoryd.model.call_context import CallContext, in_call, when_completed
 from memoryd.model.caller import Caller
 from memoryd.model.grant import Door, Permission
 from memoryd.model.measures import NO_MEASURES, Event, Level, Measures, Quantity
+from memoryd.model.traces import NO_TRACES, TRACEPARENT, TraceParent, Traces, read_traceparent
 from memoryd.service.methods import IDENTITY, Access, Method
 from memoryd.service.status import STATUS_KEY, status_of
 from memoryd.turns import are_exhausted
@@ -100,6 +101,7 @@ class Gate(grpc.GenericRpcHandler):
         *,
         most_calls: int,
         measures: Measures = NO_MEASURES,
+        traces: Traces = NO_TRACES,
     ) -> None:
         """
         Serve `methods`, by path; those for the host exist on the admin socket alone.
@@ -112,7 +114,7 @@ class Gate(grpc.GenericRpcHandler):
         self._grants = grants
         self._audit = audit
         self._clock = clock
-        self._random_bytes, self._measures = random_bytes, measures
+        self._random_bytes, self._measures, self._traces = random_bytes, measures, traces
         self._handlers: dict[str, Any] = {}
 
     def service(self, handler_call_details: Any) -> Any:
@@ -156,6 +158,7 @@ class Gate(grpc.GenericRpcHandler):
     def _server_of(self, method: Method) -> _Serve:
         async def serve(messages: AsyncIterator[bytes], context: Any) -> bytes:
             call_context = self._trail(method.name)
+            call_context.trace = self._trace_of(context)
             self._measures.change(Level.CALLS, 1, call_context.door)
             try:
                 with in_call(call_context):
@@ -203,7 +206,7 @@ class Gate(grpc.GenericRpcHandler):
             )
             self._note(call_context, "INTERNAL", "INTERNAL")
             return InternalError(f"an internal error occurred; report it with the id {call_context.call}")
-        log.debug(call_context.rpc, call=call_context.call, code="OK", ms=_ms(call_context))
+        log.debug(call_context.rpc, **_line(call_context), code="OK")
         return response.SerializeToString()  # type: ignore[no-any-return]  # a protobuf message
 
     async def _answer(
@@ -271,9 +274,18 @@ class Gate(grpc.GenericRpcHandler):
             began_s=time.perf_counter(),
         )
 
+    def _trace_of(self, context: Any) -> TraceParent | None:
+        """Return the trace that a call says it belongs to; only the host has calls sampled."""
+        told = next((value for name, value in context.invocation_metadata() or () if name == TRACEPARENT), "")
+        trace = read_traceparent(told) if isinstance(told, str) and told else None
+        if trace is None or self._authenticator.door in {Door.ADMIN, Door.SHARED}:
+            return trace
+        return replace(trace, sampled=False)
+
     def _note(self, call_context: CallContext, outcome: str, reason: str = "", field: str = "") -> None:
         took_s = time.perf_counter() - call_context.began_s
         self._measures.measure(Quantity.RPC, took_s, call_context.rpc, outcome, call_context.door)
+        self._traces.record(call_context, outcome, took_s)
         if reason:
             self._measures.count(Event.REFUSED, reason)
         if self._audit is not None:
@@ -322,8 +334,10 @@ def _authorise(method: Method, request: Any, session: Session) -> tuple[str, str
 
 def _line(call_context: CallContext) -> dict[str, Any]:
     """Return what a line of the log says of a call besides its code."""
+    trace = {} if call_context.trace is None else {"trace_id": call_context.trace.trace_id}
     return {
         "call": call_context.call,
+        **trace,
         "door": call_context.door,
         "grant_id": call_context.grant_id,
         "ms": _ms(call_context),
