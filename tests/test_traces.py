@@ -97,6 +97,15 @@ def test_without_a_collector_the_log_has_the_trace_of_a_call(folder):
     }
 
 
+def test_a_collector_that_is_away_is_told_in_the_log_and_keeps_nobody_waiting(folder):
+    config = CONFIG + '[traces]\nendpoint = "unix:///nowhere/otlp.sock"\nratio = 1.0\n'
+    with running(folder, config=config) as daemon, daemon.client() as memory:
+        memory.add("I like tea")
+        assert 0 == daemon.stop()
+    lines = [json.loads(line) for line in daemon.log.read_text().splitlines()]
+    assert 1 == len([line for line in lines if line["event"] == "spans_not_sent"])
+
+
 def test_an_endpoint_that_is_none_is_told_by_check(folder):
     env = {"PATH": os.environ["PATH"], "HOME": "/", "MEMORYD_TRACES_ENDPOINT": "collector:4317"}
     env |= {"MEMORYD_EMBEDDING_PROVIDER": "none"}

@@ -5,11 +5,15 @@ from __future__ import annotations
 import time
 from importlib.metadata import version
 
+import structlog
+
 from memoryd.daemon.config import Config
 from memoryd.daemon.config_key import ConfigError
 from memoryd.model.traces import NO_TRACES, Traces
 
 __all__ = ["check_traces", "make_traces"]
+
+log = structlog.get_logger("memoryd.daemon")
 
 
 def check_traces(config: Config) -> None:
@@ -35,4 +39,11 @@ def make_traces(config: Config) -> Traces:
         return NO_TRACES
     from memoryd.metrics.traces import SpanTraces
 
-    return SpanTraces(config.traces.endpoint, config.traces.ratio, version("memoryd"), time.time_ns)
+    traces = config.traces
+    return SpanTraces(
+        traces.endpoint,
+        traces.ratio,
+        version("memoryd"),
+        time.time_ns,
+        lambda fault: log.warning("spans_not_sent", error=fault),
+    )

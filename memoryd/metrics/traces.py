@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -24,11 +25,26 @@ if TYPE_CHECKING:
 
 __all__ = ["SpanTraces"]
 
+PAUSE_NS = 60 * 10**9
 SEND_S = 3  # so long may handing over take, at the end too
 FAULTS_OF_THE_SERVER = frozenset(
     {"UNKNOWN", "DEADLINE_EXCEEDED", "UNIMPLEMENTED", "INTERNAL", "UNAVAILABLE", "DATA_LOSS"}
 )
 """Codes for which OpenTelemetry has a server's span be an error."""
+
+
+class _Faults(logging.Handler):
+    """Hands on what OpenTelemetry says of spans that it could not send, once in a while."""
+
+    def __init__(self, tell: Callable[[str], None], now_ns: Callable[[], int]) -> None:
+        super().__init__(logging.WARNING)
+        self._tell, self._now_ns, self._told_at = tell, now_ns, 0
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Tell it, unless something was told within the last minute."""
+        if self._now_ns() - self._told_at >= PAUSE_NS:
+            self._told_at = self._now_ns()
+            self._tell(record.getMessage())
 
 
 class SpanTraces:
@@ -38,9 +54,13 @@ class SpanTraces:
     A span has the method, the door, the code and the call's id, as in the log; never who called, an id, or a text.
     """
 
-    def __init__(self, endpoint: str, ratio: float, version: str, now_ns: Callable[[], int]) -> None:
+    def __init__(
+        self, endpoint: str, ratio: float, version: str, now_ns: Callable[[], int], on_fault: Callable[[str], None]
+    ) -> None:
         """Send to a collector; `ratio` of the calls without a trace of their own begin one."""
         self._now_ns = now_ns
+        logger = logging.getLogger("opentelemetry")
+        logger.handlers, logger.propagate = [_Faults(on_fault, now_ns)], False
         self._provider = TracerProvider(
             sampler=ParentBased(TraceIdRatioBased(ratio)),
             resource=Resource({"service.name": "memoryd", "service.version": version}),
