@@ -46,9 +46,10 @@ def add_transfer_commands(commands: Any, common: argparse.ArgumentParser, client
     command = partial(add_command, commands, common=common, client=client)
     exporting = command(
         "export",
-        "write all that is stored, or all of one user, as lines of JSON",
+        "write all that is stored, or all of one user, as lines of JSON, or as tables",
         "  memoryd export -o everything.jsonl\n  memoryd export --user alice -o alice.jsonl\n"
         "  memoryd export -o everything.jsonl --resume    (after it was interrupted)\n"
+        "  memoryd export --format parquet -o tables      (for analysis; it cannot be imported)\n"
         f"  memoryd export | zstd > everything.jsonl.zst\n\n{CODES}",
         _export,
     )
@@ -57,6 +58,12 @@ def add_transfer_commands(commands: Any, common: argparse.ArgumentParser, client
         "-o", "--output", metavar="FILE", type=path_of, help="the file to make (default: standard output)"
     )
     exporting.add_argument("--resume", action="store_true", help="go on with FILE.part")
+    exporting.add_argument(
+        "--format",
+        choices=("jsonl", "parquet"),
+        default="jsonl",
+        help="lines of JSON, or a folder with a Parquet file for each type, to be analysed (default: jsonl)",
+    )
     importing = command(
         "import",
         "store what an export holds; what is there already stays as it is",
@@ -100,6 +107,8 @@ class _Output:
 
 def _export(client: Client, args: argparse.Namespace) -> int:
     path: Path | None = args.output
+    if args.format == "parquet":
+        return _export_tables(client, args)
     if args.resume and path is None:
         raise InvalidArgument("name the file that was being written, with -o", field="output")
     if path is None:
@@ -140,6 +149,30 @@ def _export(client: Client, args: argparse.Namespace) -> int:
         print(as_json({"file": str(path), "bytes": output.bytes, "counts": counts}))
         return 0
     print(f"{path}: {size(output.bytes)}, {_told(counts)}")
+    return 0
+
+
+def _export_tables(client: Client, args: argparse.Namespace) -> int:
+    """Write a folder with a Parquet file for each type of record; it has its name when all of it is there."""
+    from memoryd.cli.tables import write_tables
+
+    path: Path | None = args.output
+    if path is None or args.resume:
+        raise InvalidArgument("Parquet is written at once, to a folder: name a new one with -o", field="output")
+    if path.exists():
+        raise InvalidArgument(f"{path} is there already; name another folder", field="output")
+    path.absolute().parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".export-", dir=path.absolute().parent) as scratch:
+        lines = Path(scratch, "lines")
+        with lines.open("xb") as file:
+            output = _Output(file)
+            _write(client, args, output, "", lambda _: None)
+        counts = write_tables(lines, Path(scratch, "tables"))
+        Path(scratch, "tables").rename(path)
+    if args.json:
+        print(as_json({"folder": str(path), "counts": counts}))
+        return 0
+    print(f"{path}: {_told(counts)}, in a Parquet file for each type")
     return 0
 
 

@@ -50,7 +50,7 @@ function _shtab_memoryd_using
 end
 
 set -g _shtab_memoryd_commands serve check backup 'backup take' 'backup list' 'backup verify' 'backup prune' 'backup snapshot' restore upgrade downgrade status gc decay enrich reembed compact metrics verify export import review 'review list' 'review approve' 'review reject' jobs 'jobs list' 'jobs show' 'jobs run' 'jobs retry' 'jobs cancel' consolidate reflect sessions users user 'user erase' sandbox 'sandbox open' 'sandbox list' 'sandbox close' grant 'grant list' 'grant memories' 'grant forget' token 'token issue' 'token attenuate' 'token inspect' 'token revoke' 'token rotate' audit completion
-set -g _shtab_memoryd_opts_with_value --accept-loss --agent --allow --as --at --audience --call --calls-per-second --chat --config --connections --data-dir --door --forgotten --grant --id --keep-days --label --ledger --limit --mount --on-conflict --out --outcome --output --rpc --since --socket --state --stored-bytes --stored-memories --text --thread --to-schema --token-file --transaction --ttl --until --user --via --writes-per-day -n -o
+set -g _shtab_memoryd_opts_with_value --accept-loss --agent --allow --as --at --audience --call --calls-per-second --chat --config --connections --data-dir --door --forgotten --format --grant --id --keep-days --label --ledger --limit --mount --on-conflict --out --outcome --output --rpc --since --socket --state --stored-bytes --stored-memories --text --thread --to-schema --token-file --transaction --ttl --until --user --via --writes-per-day -n -o
 
 complete -c memoryd -e
 complete -c memoryd -f
@@ -192,7 +192,7 @@ complete -c memoryd -n '_shtab_memoryd_using verify' -l socket -x -d 'the admin 
 complete -c memoryd -n '_shtab_memoryd_using verify' -l json -d 'print JSON'
 complete -c memoryd -n '_shtab_memoryd_using verify' -l forgotten -x -d 'the whole id of the memory'
 complete -c memoryd -n '_shtab_memoryd_using verify' -l text -x -d 'words of it to look for too'
-complete -c memoryd -n '_shtab_memoryd_using; and test $_shtab_memoryd_npos -eq 0' -a export -d 'Write all that is stored, or all of one user, as lines of JSON.'
+complete -c memoryd -n '_shtab_memoryd_using; and test $_shtab_memoryd_npos -eq 0' -a export -d 'Write all that is stored, or all of one user, as lines of JSON, or as tables.'
 complete -c memoryd -n '_shtab_memoryd_using export' -s h -l help -d 'show this help message and exit'
 complete -c memoryd -n '_shtab_memoryd_using export' -l config -x -d 'TOML file (default: memoryd.toml where XDG says)'
 complete -c memoryd -n '_shtab_memoryd_using export' -l data-dir -x -d 'where the database is'
@@ -201,6 +201,7 @@ complete -c memoryd -n '_shtab_memoryd_using export' -l json -d 'print JSON'
 complete -c memoryd -n '_shtab_memoryd_using export' -l user -x -d 'what this user has with every agent, alone'
 complete -c memoryd -n '_shtab_memoryd_using export' -s o -l output -x -d 'the file to make (default: standard output)'
 complete -c memoryd -n '_shtab_memoryd_using export' -l resume -d 'go on with FILE.part'
+complete -c memoryd -n '_shtab_memoryd_using export' -l format -xka "jsonl parquet" -d 'lines of JSON, or a folder with a Parquet file for each type, to be analysed (default: jsonl)'
 complete -c memoryd -n '_shtab_memoryd_using; and test $_shtab_memoryd_npos -eq 0' -a import -d 'Store what an export holds; what is there already stays as it is.'
 complete -c memoryd -n '_shtab_memoryd_using import' -s h -l help -d 'show this help message and exit'
 complete -c memoryd -n '_shtab_memoryd_using import' -l config -x -d 'TOML file (default: memoryd.toml where XDG says)'

@@ -18,7 +18,7 @@ _shtab_memoryd_commands() {
     decay:'Forget what has faded; it can be restored until it is purged.'
     downgrade:'Put the copy from before an upgrade back, for the memoryd of before. What was written since is given up, and kept in files of another name.'
     enrich:'Look again for the people and things that facts name, until all are looked at.'
-    export:'Write all that is stored, or all of one user, as lines of JSON.'
+    export:'Write all that is stored, or all of one user, as lines of JSON, or as tables.'
     gc:'Erase what is past its grace.'
     grant:'look at grants, and clean up what came through one'
     import:'Store what an export holds; what is there already stays as it is.'
@@ -305,6 +305,7 @@ _shtab_memoryd_export_options=(
   "--user[what this user has with every agent, alone]:USER:"
   {-o,--output}"[the file to make (default\: standard output)]:FILE:"
   "--resume[go on with FILE.part]"
+  "--format[lines of JSON, or a folder with a Parquet file for each type, to be analysed (default\: jsonl)]:format:(jsonl parquet)"
 )
 
 # guard to ensure default positional specs are added only once per session
