@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import grp
 import os
 import pwd
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 __all__ = [
+    "NO_FILE",
     "SOCKET_NAME",
     "NoHomeError",
     "Places",
@@ -19,11 +21,14 @@ __all__ = [
     "data_dir",
     "expanded",
     "find_socket",
+    "open_regular",
     "open_to_others",
     "owner_of",
     "socket_candidates",
     "socket_path",
 ]
+
+NO_FILE = "it is a link, a pipe or a device, and no file"
 
 SOCKET_NAME = "admin.sock"
 SYSTEM_RUNTIME = Path("/run/memoryd")
@@ -99,6 +104,24 @@ def find_socket(candidates: Sequence[Path]) -> Path:
     if hidden is not None:
         raise hidden
     return candidates[0]
+
+
+def open_regular(path: Path, flags: int) -> int:
+    """
+    Open a file for its owner alone, and return its handle; OSError where it is a pipe, a device or a link.
+
+    A pipe that nobody reads would hold up who writes to it, and all that wait for that.
+    """
+    try:
+        handle = os.open(path, flags | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise OSError(error.errno, NO_FILE, str(path)) from None
+        raise
+    if stat.S_ISREG(os.fstat(handle).st_mode):
+        return handle
+    os.close(handle)
+    raise OSError(errno.EINVAL, NO_FILE, str(path))
 
 
 def owner_of(path: Path) -> str:

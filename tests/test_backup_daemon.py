@@ -135,6 +135,6 @@ def test_a_stopped_store_is_backed_up_by_hand(folder, backup):
     broken = command(daemon, "backup", "verify", str(backup))
     assert (65, True) == (broken.returncode, "image-000001" in broken.stderr), broken.stderr
     empty = command(daemon, "backup", "list", str(folder / "nothing"))
-    assert (78, True) == (empty.returncode, "holds no backup" in empty.stderr)
+    assert (78, True) == (empty.returncode, "is not there" in empty.stderr)
     kept = command(daemon, "backup", "prune", str(backup), "--keep-days", "0")
     assert (0, "1 of 1 chains stay\n") == (kept.returncode, kept.stdout)

@@ -2,7 +2,7 @@
 # What `make deb` does: dist/memoryd_VERSION_ARCH.deb, with the locked packages in /opt/memoryd.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-wheel=$(ls dist/memoryd-*.whl)
+wheel=$(ls -t dist/memoryd-*.whl | head -1)  # the last one that was built
 version=$(basename "$wheel" | cut -d- -f2)
 architecture=$(dpkg --print-architecture)
 python=$(command -v /usr/bin/python3)  # the package runs with Debian's own
@@ -40,7 +40,7 @@ Package: memoryd
 Version: $version
 Architecture: $architecture
 Maintainer: the authors of memoryd
-Depends: python3 (>= $minor), python3 (<< $next), systemd | systemd-standalone-sysusers
+Depends: python3 (>= $minor), python3 (<< $next), systemd | systemd-standalone-sysusers, systemd | systemd-standalone-tmpfiles
 Installed-Size: $(du -sk --exclude=DEBIAN "$root" | cut -f1)
 Section: utils
 Priority: optional

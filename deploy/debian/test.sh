@@ -12,6 +12,8 @@ run=$(mktemp -d); chown memoryd "$run"; chmod 0700 "$run"
 as_user memoryd serve --data-dir /var/lib/memoryd --config /etc/memoryd/memoryd.toml --socket "$run/admin.sock" 2>"$run/log" &
 daemon=$!
 finish() {
+  code=$?
+  [ "$code" = 0 ] || cat "$run/log"
   kill "$daemon" 2>/dev/null || true
   wait "$daemon" 2>/dev/null || true
   dpkg -P memoryd >/dev/null
@@ -26,4 +28,4 @@ memory search "where does Anna live?" | grep -q Lisbon
 as_user memoryd status --socket "$run/admin.sock"
 [ "$(stat -c %U:%a /var/lib/memoryd)" = memoryd:700 ]
 [ "$(stat -c %G:%a /etc/memoryd/memoryd.toml)" = memoryd:640 ]
-echo "installed, served, found; it is removed again"
+echo "installed, served, found; now it is removed again"

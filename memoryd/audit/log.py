@@ -27,6 +27,7 @@ from memoryd.model import limits
 from memoryd.model.call_context import CallContext
 from memoryd.model.change import ChangeSet
 from memoryd.model.times import rfc3339
+from memoryd.paths import open_regular
 from memoryd.turns import started
 
 __all__ = ["AuditLog"]
@@ -230,8 +231,7 @@ class AuditLog:
 
     def _open(self) -> None:
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-        self._handle = os.open(self.path, flags, 0o600)
+        self._handle = open_regular(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
         self._size = os.fstat(self._handle).st_size
         self._torn = self._size > 0 and os.pread(self._handle, 1, self._size - 1) != b"\n"
 

@@ -29,6 +29,7 @@ __all__ = [
     "prune",
     "restore",
     "store_folder",
+    "stores_in",
 ]
 
 LEDGER = "ledger"
@@ -68,19 +69,25 @@ def _missing(ledger: Path) -> list[Path]:
     return [path for path in (ledger / KEY, ledger / LINES) if not path.is_file()]
 
 
+def stores_in(folder: Path) -> list[Path]:
+    """Return the folders of all histories of all stores in a folder of backups; StoreRefused where there is none."""
+    if list(folder.glob(f"*/{MANIFEST}")):
+        return [folder]
+    stores = sorted({path.parent.parent for path in folder.glob(f"*/*/{MANIFEST}")})
+    if not stores:
+        raise StoreRefused(f"{folder} holds no backup of memoryd" if folder.exists() else f"{folder} is not there")
+    return stores
+
+
 def store_folder(folder: Path) -> Path:
     """
     Return the folder of a history of a store in a folder of backups, which may be that folder itself.
 
     Raises StoreRefused where it holds none, or several.
     """
-    if list(folder.glob(f"*/{MANIFEST}")):
-        return folder
-    stores = sorted({path.parent.parent for path in folder.glob(f"*/*/{MANIFEST}")})
+    stores = stores_in(folder)
     if len(stores) == 1:
         return stores[0]
-    if not stores:
-        raise StoreRefused(f"{folder} holds no backup of memoryd")
     told = ", ".join(map(str, stores))
     raise StoreRefused(
         f"{folder} holds backups of {len(stores)} stores, or of one before and after a restore; name {told}"
@@ -113,6 +120,8 @@ def point_of(
         point = chain.point(transaction=transaction, time=time)
         if point is not None:
             return chain, point
+    if transaction is None and time is None:
+        raise StoreRefused("no state of this backup can be restored: none is complete, or its chains cannot be read")
     wanted = f"transaction {transaction}" if time is None else time.isoformat()
     first = next((chain.points[0] for chain in chains if chain.points), None)
     told = "" if first is None else f"; the first is transaction {first.commit_seq}, of {first.time.isoformat()}"

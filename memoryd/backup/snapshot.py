@@ -11,7 +11,6 @@ import os
 import re
 import shutil
 import tarfile
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +19,7 @@ from uuid import UUID
 
 from memoryd.backup.chain import MANIFEST, BackupDamaged, Chain, ChainWriter, Point
 from memoryd.backup.folder import DATABASE, LEDGER, chain_name
+from memoryd.backup.scratch import scratch
 from memoryd.store.durable import copy_file
 from memoryd.store.ledger import KEY, LINES
 from memoryd.store.opening import prove_copy, rewrite_copy
@@ -41,26 +41,24 @@ def write_snapshot(chain: Chain, point: Point, ledger: Path, out: IO[bytes], *, 
     OSError.
     """
     store = chain.folder.parent
-    scratch = Path(tempfile.mkdtemp(prefix=".snapshot-", dir=store))
-    try:
-        whole, made = scratch / DATABASE, scratch / "made" / DATABASE
+    with scratch(store) as folder:
+        whole, made = folder / DATABASE, folder / "made" / DATABASE
         made.parent.mkdir()
         chain.assemble(point, whole, whole.with_name(f"{DATABASE}.wal"))
         store_id = UUID(chain.header["store_id"])
         rewrite_copy(whole, made, store_id, point.commit_seq, memory_limit_bytes=memory_limit_bytes)
         whole.unlink()
         prove_copy(made, store_id, point.commit_seq, memory_limit_bytes=memory_limit_bytes)
-        folder = scratch / store.name
-        size = _write_chain(folder / chain_name(scratch, point.time), chain, point, made)
-        (folder / LEDGER).mkdir(mode=0o700)
+        told = folder / store.name
+        size = _write_chain(told / chain_name(folder, point.time), chain, point, made)
+        made.unlink()
+        (told / LEDGER).mkdir(mode=0o700)
         for name in (KEY, LINES):
-            copy_file(ledger / name, folder / LEDGER / name)
+            copy_file(ledger / name, told / LEDGER / name)
         with tarfile.open(fileobj=out, mode="w|", format=tarfile.PAX_FORMAT) as tar:
-            for path in sorted(path for path in folder.rglob("*") if path.is_file()):
-                tar.add(path, str(path.relative_to(scratch)), filter=_nobody_s)
+            for path in sorted(path for path in told.rglob("*") if path.is_file()):
+                tar.add(path, str(path.relative_to(folder)), filter=_nobody_s)
         out.flush()
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
     return size
 
 
@@ -95,22 +93,26 @@ def unpacked(source: IO[bytes], data_dir: Path, name: str) -> Iterator[Path]:
     BackupDamaged, which speaks of it as `name`; OSError.
     """
     data_dir.parent.mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix=".snapshot-", dir=data_dir.parent))
-    try:
+    with scratch(data_dir.parent) as folder:
         try:
             _unpack(source, folder)
-        except tarfile.TarError as error:
-            raise BackupDamaged(f"{name} is no whole snapshot of memoryd: {error}") from None
+        except (tarfile.TarError, EOFError) as error:
+            raise BackupDamaged(
+                f"{name} is no whole snapshot of memoryd ({error}); unpack or decrypt it first, if it was packed"
+            ) from None
         if not list(folder.glob(f"*/*/{MANIFEST}")):
             raise BackupDamaged(f"{name} is no snapshot of memoryd: it holds no {MANIFEST}")
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        try:
+            yield folder
+        except BackupDamaged as damage:
+            raise BackupDamaged(str(damage).replace(str(folder), name)) from None
 
 
 def _unpack(source: IO[bytes], folder: Path) -> None:
     with tarfile.open(fileobj=source, mode="r|") as tar:
         for member in tar:
+            if member.isdir():
+                continue
             named = _FILES.fullmatch(member.name)
             if named is None or not member.isfile():
                 raise tarfile.TarError(f"{member.name!r} is no file of a snapshot")

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import os
 import secrets
 import sys
-import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 from memory_cli.common import path_of
 from memory_cli.output import as_json, moment, size
-from memory_cli.parser import parse_time
 
 from memoryd.cli.places import settle
+from memoryd.cli.snapshots import a_clean_end, add_snapshot_command, unpacked_if_packed, until
 from memoryd.cli.upkeep import working
 from memoryd.errors import InvalidArgument
 
@@ -77,19 +75,7 @@ def add_backup_commands(commands: Any, common: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     pruning.add_argument("--keep-days", metavar="N", type=int, help="(default: backup.keep_days)")
     pruning.add_argument("--dry-run", action="store_true", help="only show what would go")
-    snapshot = command(
-        actions, "snapshot", "write one state as one file (tar), for an archive or to be piped on",
-        "  memoryd backup snapshot /backup -o memoryd.tar\n"
-        "  memoryd backup snapshot /backup -o - | age -R recipients.txt > memoryd.tar.age\n"
-        "  age -d -i key.txt memoryd.tar.age | memoryd restore - --data-dir /srv/m\n", _snapshot,
-    )  # fmt: skip
-    snapshot.add_argument(
-        "-o",
-        "--output",
-        metavar="FILE",
-        required=True,
-        help="the file to make, which must not be there; -: standard output",
-    )
+    snapshot = add_snapshot_command(partial(command, actions))
     restoring = command(
         commands, "restore", "make a data directory of a backup, as the store was after one of its transactions",
         "  memoryd restore /backup --data-dir /var/lib/memoryd-restored --dry-run\n"
@@ -100,7 +86,7 @@ def add_backup_commands(commands: Any, common: argparse.ArgumentParser) -> None:
     for parser in (snapshot, restoring):
         point = parser.add_mutually_exclusive_group()
         point.add_argument(
-            "--at", metavar="TIME", type=parse_time, help="the last state up to a time (local, if it names no zone)"
+            "--at", metavar="TIME", type=until, help="the last state up to a time (local, if it names no zone)"
         )
         point.add_argument("--transaction", metavar="N", type=int, help="the last state up to a transaction")
     restoring.add_argument("--dry-run", action="store_true", help="only restore as a trial; nothing is left of it")
@@ -119,13 +105,20 @@ def add_backup_commands(commands: Any, common: argparse.ArgumentParser) -> None:
 
 def _chains(args: argparse.Namespace, *, strict: bool = False) -> tuple[Path, list[Chain]]:
     """Return the folder and its chains; those that cannot be read are told, or refused."""
-    from memoryd.backup.folder import chains_of, store_folder
+    from memoryd.backup.folder import store_folder
 
-    store, faults = store_folder(args.folder.resolve()), list[str]()
+    store = store_folder(args.folder.resolve())
+    return store, _chains_in(store, strict=strict)
+
+
+def _chains_in(store: Path, *, strict: bool = False) -> list[Chain]:
+    from memoryd.backup.folder import chains_of
+
+    faults = list[str]()
     chains = chains_of(store, None if strict else faults)
     for fault in faults:
         print(f"memoryd: warning: {fault}", file=sys.stderr)
-    return store, chains
+    return chains
 
 
 def _row(chain: Chain) -> dict[str, Any]:
@@ -148,7 +141,9 @@ def _row(chain: Chain) -> dict[str, Any]:
 
 
 def _list(args: argparse.Namespace) -> int:
-    _, chains = _chains(args)
+    from memoryd.backup.folder import stores_in
+
+    chains = [chain for folder in stores_in(args.folder.resolve()) for chain in _chains_in(folder)]
     rows = [_row(chain) for chain in chains]
     if args.json:
         print(as_json({"chains": rows}))
@@ -170,10 +165,10 @@ def _list(args: argparse.Namespace) -> int:
 def _try(chain: Chain, point: Point, memory_limit_bytes: int) -> None:
     """Restore a state as a trial, in a folder of its own: the daemon may be at its own trial."""
     from memoryd.backup.folder import prove
+    from memoryd.backup.scratch import scratch
 
-    scratch = Path(tempfile.mkdtemp(prefix=".trial-", dir=chain.folder.parent))
-    with working("restoring as a trial"):
-        prove(chain, point, memory_limit_bytes=memory_limit_bytes, scratch=scratch)
+    with working("restoring as a trial"), scratch(chain.folder.parent) as folder:
+        prove(chain, point, memory_limit_bytes=memory_limit_bytes, scratch=folder / "trial")
 
 
 def _verify(args: argparse.Namespace) -> int:
@@ -263,64 +258,10 @@ def _take(args: argparse.Namespace) -> int:
     return 0
 
 
-@contextmanager
-def _written(name: str) -> Iterator[IO[bytes]]:
-    """Open what a snapshot is written to; a file has its name only once it is whole and on disk."""
-    from memoryd.store.durable import put_in_place
-
-    if name == "-":
-        if sys.stdout.isatty():
-            raise InvalidArgument("a snapshot is no text for a terminal; name a file, or pipe it on", field="output")
-        yield sys.stdout.buffer
-        return
-    path = path_of(name)
-    part = path.with_name(f"{path.name}.part")
-    if path.exists():
-        raise InvalidArgument(f"{path} is there; name another file", field="output")
-    try:
-        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
-            yield file
-        put_in_place(part, path)
-    except FileExistsError:
-        raise InvalidArgument(
-            f"{part} is there: another snapshot is written, or was cut short", field="output"
-        ) from None
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
-
-
-def _snapshot(args: argparse.Namespace) -> int:
-    from memoryd.backup.folder import ledger_of, point_of
-    from memoryd.backup.snapshot import write_snapshot
-
-    config, _ = settle(args)
-    store, chains = _chains(args)
-    chain, point = point_of(chains, transaction=args.transaction, time=args.at)
-    with _written(args.output) as out, working("writing a snapshot"):
-        count = write_snapshot(
-            chain, point, ledger_of(store, ()), out, memory_limit_bytes=config.store.memory_limit_bytes
-        )
-    told = {"chain": str(chain.folder), "transaction": point.commit_seq, "time": point.time, "database_bytes": count}
-    line = f"transaction {point.commit_seq} of {moment(point.time)}, {size(count)}: every block could be read"
-    if args.output == "-":
-        print(as_json(told) if args.json else line, file=sys.stderr)
-    else:
-        _say(args, told, line)
-    return 0
-
-
 def _restore(args: argparse.Namespace) -> int:
     if args.data_dir is None:
         raise InvalidArgument("name the folder to make, with --data-dir", field="data_dir")
-    with ExitStack() as stack:
-        if str(args.folder) == "-" or args.folder.is_file():
-            from memoryd.backup.snapshot import unpacked
-
-            is_piped = str(args.folder) == "-"
-            source = sys.stdin.buffer if is_piped else stack.enter_context(args.folder.open("rb"))
-            name = "standard input" if is_piped else str(args.folder)
-            args.folder = stack.enter_context(unpacked(source, args.data_dir.absolute(), name))
+    with a_clean_end(), unpacked_if_packed(args):
         return _restore_of(args)
 
 
@@ -340,13 +281,16 @@ def _restore_of(args: argparse.Namespace) -> int:
         return 0
     target = args.data_dir.absolute()
     others = [folder for folder in histories(store.parent, chain.header["store_id"]) if folder != store]
+    if args.is_snapshot and config.backup.directory:
+        others += histories(Path(config.backup.directory), chain.header["store_id"])
     every = [*chains, *(later for folder in others for later in chains_of(folder, []))]
+    ledger = args.ledger or ledger_of(store, others)
     with working("restoring"):
         now = restore(
             chain,
             point,
             target,
-            args.ledger or ledger_of(store, others),
+            ledger,
             memory_limit_bytes=limit,
             random_bytes=secrets.token_bytes,
             closes_sandboxes=not args.reopen_sandboxes,
@@ -358,7 +302,14 @@ def _restore_of(args: argparse.Namespace) -> int:
         f"{target}: transaction {point.commit_seq} of {moment(point.time)}, numbered from {now + 1} on from now",
     )
     if not args.json:
-        print("what was purged later is erased by the first start, before it serves", file=sys.stderr)
+        if args.is_snapshot and ledger.is_relative_to(store):
+            print(
+                "memoryd: warning: what was purged after this snapshot was made is not known here, and is back; where"
+                " there is a newer ledger of the store, restore with: --ledger BACKUP/STORE_ID/ledger",
+                file=sys.stderr,
+            )
+        else:
+            print("what was purged later is erased by the first start, before it serves", file=sys.stderr)
         if not args.reopen_sandboxes:
             print("the doors of sandboxes stay closed until: memoryd serve --reopen-sandboxes", file=sys.stderr)
     return 0

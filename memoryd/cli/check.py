@@ -23,7 +23,7 @@ from memoryd.daemon.config_key import ConfigError
 from memoryd.errors import EXIT_REFUSED, StartupError
 from memoryd.identity.listeners import check_directory
 from memoryd.identity.socket_lease import check_apart, check_place
-from memoryd.paths import Places, open_to_others
+from memoryd.paths import NO_FILE, Places, open_to_others
 
 if TYPE_CHECKING:
     from memoryd.store.base import StoreCheck
@@ -181,6 +181,8 @@ def _obstacle(path: Path, *, is_folder: bool) -> str:
     if path.exists():
         if path.is_dir() != is_folder:
             return "it is a file" if is_folder else "it is a folder"
+        if not is_folder and (path.is_symlink() or not path.is_file()):
+            return NO_FILE
         wanted = os.W_OK | os.X_OK if is_folder else os.W_OK
         return "" if os.access(path, wanted) else "permission denied"
     above = next(folder for folder in path.absolute().parents if folder.exists())

@@ -9,6 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from memoryd.backup.folder import Pruned, chains_of, histories, history_folder, prune
+from memoryd.backup.scratch import remove_stale
 from memoryd.backup.shipper import Shipper
 from memoryd.daemon.config import Config
 from memoryd.daemon.jobs import Progress
@@ -112,6 +113,7 @@ class Backups:
         keep = timedelta(days=self._config.backup.keep_days)
         gone = []
         for folder in histories(self._root, self._store_id):
+            remove_stale(folder)
             gone += prune(chains_of(folder, []), now=progress.now, keep=keep, dry_run=dry_run)
         return gone
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import hmac
+import os
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,6 +23,7 @@ from typing import NamedTuple
 from memoryd.errors import Unavailable
 from memoryd.model.change import PURGE, ChangeSet
 from memoryd.model.erasure import ErasedKind, ErasedThing, Erasures, Purged, erased_by
+from memoryd.paths import open_regular
 from memoryd.store.durable import sync_folder, write_file
 from memoryd.store.lines import Line, LineFile, read_line, whole_lines
 from memoryd.store.refusal import StoreRefused
@@ -258,6 +260,7 @@ def check_ledger(folder: Path, store_id: str) -> int:
     """Read all lines of a ledger, and return how many there are; StoreRefused where it is not one of this store."""
     path = folder / LINES
     try:
+        os.close(open_regular(path, os.O_RDONLY))
         raw = whole_lines(path.read_bytes())
         key = _key_of(folder / KEY, None)
     except OSError as error:

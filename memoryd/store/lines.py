@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from memoryd.paths import open_regular
 from memoryd.store.durable import write_all
 from memoryd.store.refusal import StoreRefused
 
@@ -23,7 +24,7 @@ class LineFile:
     def __init__(self, path: Path) -> None:
         """Open the file, or make it for its owner alone; OSError."""
         self.path = path
-        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        self._file = open_regular(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
         data = path.read_bytes()
         whole = data.rfind(b"\n") + 1
         if whole < len(data):

@@ -107,7 +107,7 @@ complete -c memoryd -n '_shtab_memoryd_using backup snapshot' -l config -x -d 'T
 complete -c memoryd -n '_shtab_memoryd_using backup snapshot' -l data-dir -x -d 'where the database is'
 complete -c memoryd -n '_shtab_memoryd_using backup snapshot' -l socket -x -d 'the admin socket'
 complete -c memoryd -n '_shtab_memoryd_using backup snapshot' -l json -d 'print JSON'
-complete -c memoryd -n '_shtab_memoryd_using backup snapshot' -s o -l output -x -d 'the file to make, which must not be there; -: standard output'
+complete -c memoryd -n '_shtab_memoryd_using backup snapshot' -s o -l output -x -d 'the new file; -: standard output'
 complete -c memoryd -n '_shtab_memoryd_using backup snapshot' -l at -x -d 'the last state up to a time (local, if it names no zone)'
 complete -c memoryd -n '_shtab_memoryd_using backup snapshot' -l transaction -x -d 'the last state up to a transaction'
 complete -c memoryd -n '_shtab_memoryd_using; and test $_shtab_memoryd_npos -eq 0' -a restore -d 'Make a data directory of a backup, as the store was after one of its transactions.'

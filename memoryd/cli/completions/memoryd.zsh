@@ -179,7 +179,7 @@ _shtab_memoryd_backup_snapshot_options=(
   "--data-dir[where the database is]:DIR:"
   "--socket[the admin socket]:PATH:"
   "--json[print JSON]"
-  {-o,--output}"[the file to make, which must not be there\; -\: standard output]:FILE:"
+  {-o,--output}"[the new file\; -\: standard output]:FILE:"
   "--at[the last state up to a time (local, if it names no zone)]:TIME:"
   "--transaction[the last state up to a transaction]:N:"
   ":the folder of backups, or that of one store:"

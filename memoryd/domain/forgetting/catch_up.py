@@ -141,7 +141,7 @@ async def _memories(missed: Erasures, ports: Ports, now: datetime) -> None:
             async for memory in in_turns(page)
             if memory.id not in ids and _mentioned(memory, missed) != memory.mentions
         ]
-        for memories, change in ((gone, _erasing(ports, now)), (changed, _unmentioning(missed, ports))):
+        for memories, change in ((gone, _erasing(ports, now)), (changed, _unmentioning(missed, ports, now))):
             for n in range(0, len(memories), SLICE):
                 await _decide(memories[n : n + SLICE], change, ports, now)
 
@@ -166,14 +166,15 @@ def _erasing(ports: Ports, now: datetime) -> Change:
     return change
 
 
-def _unmentioning(missed: Erasures, ports: Ports) -> Change:
+def _unmentioning(missed: Erasures, ports: Ports, now: datetime) -> Change:
     async def change(memories: Sequence[Memory]) -> ChangeSet | None:
         entries = await ports.entries_of(memories)
         return ChangeSet(
             updates=tuple(
                 Entry(replace(entry.memory, mentions=_mentioned(entry.memory, missed)), entry.terms)
                 for entry in entries
-            )
+            ),
+            marks={PURGE: now},
         )
 
     return change

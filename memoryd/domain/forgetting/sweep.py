@@ -11,7 +11,7 @@ from memoryd.domain.idempotency import deleted_ids, idempotent
 from memoryd.domain.ports import Ports
 from memoryd.domain.retrieval.presentation import present
 from memoryd.domain.subjects import resolve_subjects_exactly
-from memoryd.errors import Contended, InvalidArgument, TrustTooLow
+from memoryd.errors import Contended, InvalidArgument, TrustTooLow, Unavailable
 from memoryd.model import limits
 from memoryd.model.caller import Caller
 from memoryd.model.change import RecordedRequest
@@ -133,6 +133,10 @@ async def forget_matching(
                 if earlier is None:
                     raise
                 return _replayed(earlier, ports, now)  # someone else has carried out the same request
+            except Unavailable as error:
+                if not n:
+                    raise
+                raise Unavailable(f"{n} of {len(memories)} are deleted, the others are not: {error.message}") from None
         return DeletedMany(ids, len(ids), due_time if ids else None)
 
 

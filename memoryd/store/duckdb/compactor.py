@@ -56,8 +56,8 @@ class Compactor:
         before = size_of(path)
         space, needed = self._writer.space, before + self._writer.checkpoints.needed_bytes()
         if not space.has_room(needed):
-            free, needed = space.bytes >> 20, (needed + space.min_free_bytes) >> 20
-            raise Unavailable(f"compacting needs {needed} MiB of free space next to the database, which has {free}")
+            needed = (needed + space.min_free_bytes) >> 20
+            raise Unavailable(f"compacting needs {needed} MiB of free space next to the database; nothing was changed")
         self._compacting = True
         pauses: list[float] = []
         try:
@@ -71,8 +71,8 @@ class Compactor:
         return Compaction(before, size_of(path), timedelta(seconds=pauses[-1]))
 
     async def _attempt(self, pauses: list[float], *, is_last: bool) -> None:
-        seq = await self._readers.read(self._copy)
         try:
+            seq = await self._readers.read(self._copy)
             await self._writer.run(partial(self._take_copy, seq, pauses))
         except Unavailable as error:
             if is_last or isinstance(error, CopyFailed):
@@ -96,14 +96,15 @@ class Compactor:
             while not done.wait(LOOK_S):
                 if self._writer.space.is_short:
                     short.set()
-                    con.interrupt()
-                    return
+                    con.interrupt()  # again and again, as one that comes between two statements is lost
 
         watcher = threading.Thread(target=watch, name="compaction-space", daemon=True)
         watcher.start()
         try:
             yield
         except duckdb.Error as error:
+            done.set()
+            watcher.join()
             if isinstance(error, duckdb.OutOfMemoryException) or damage_of(self._opened.path, error):
                 raise
             con.execute("SELECT count(*) FROM commits")  # raises where it is the database itself that has failed

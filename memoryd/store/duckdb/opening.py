@@ -6,6 +6,7 @@ import contextlib
 import errno
 import fcntl
 import os
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,14 +18,11 @@ from memoryd.store.duckdb.facets import Tell, refresh_filter_terms
 from memoryd.store.duckdb.files import beside, connect, let_go, unreadable
 from memoryd.store.duckdb.migrations import MIGRATIONS, Migration, migrate
 from memoryd.store.duckdb.proof import noted_of, prove, refuse_lost
-from memoryd.store.duckdb.reserve import RESERVE
 from memoryd.store.duckdb.watermark import CommitWatermark
 from memoryd.store.durable import copy_file
 from memoryd.store.refusal import StoreInUse, StoreRefused
 
 __all__ = ["Opened", "lock_database", "open_database"]
-
-MOST_HELD_BYTES = 128 << 20  # of a log, in memory
 
 
 @dataclass(slots=True)
@@ -126,13 +124,18 @@ def _open_locked(
         store_id = noted[0] if noted is not None else UUID(bytes=random_bytes(16), version=4)
         CommitWatermark(side, store_id, 0).close()
         noted = store_id, 0
-    for suffix in (".compact", ".compact.wal"):  # a copy that was not finished; see compact.py
-        beside(path, suffix).unlink(missing_ok=True)
-    held = _copy_log(wal, aside, beside(path, RESERVE)) if wal.exists() and not aside.exists() else None
+    for left in (beside(path, ".compact"), beside(path, ".compact.wal"), aside):
+        if left.is_dir():
+            raise StoreRefused(f"{left} is a folder; memoryd keeps a file of that name, so remove it")
+        if left != aside:
+            left.unlink(missing_ok=True)  # a copy that was not finished; see compact.py
+    if wal.exists() and not aside.exists() and not _copy_log(wal, aside):
+        _prove_unchanged(path, noted, memory_limit_bytes, latest=len(migrations))
     con = connect(path, memory_limit_bytes)
     try:
         header = prove(con, path, noted, latest=len(migrations))
         if 0 < header.schema_version < len(migrations):
+            _refuse_without_room(path, header.schema_version + 1)
             con.execute("CHECKPOINT")
             _copy_before(path, header.schema_version + 1)
         migrate(con, header.schema_version, migrations, store_id=str(header.store_id), random_bytes=random_bytes)
@@ -142,8 +145,6 @@ def _open_locked(
         raise unreadable(path, error) from None
     except BaseException:
         let_go(con)
-        if held is not None:
-            _put_back(wal, held)
         raise
     watermark = CommitWatermark(side, header.store_id, header.commit_seq)
     aside.unlink(missing_ok=True)
@@ -161,35 +162,45 @@ def _open_locked(
     )
 
 
-def _copy_log(source: Path, target: Path, reserve: Path) -> bytes | None:
-    """
-    Copy the log aside before it is replayed.
-
-    Where the disk is full return it instead, so that the reserve stays for deletes; a log that is too large for that
-    takes the space of the reserve. Raises StoreRefused where that is too little.
-    """
+def _copy_log(source: Path, target: Path) -> bool:
+    """Copy the log aside before it is replayed; return whether there was room for that. StoreRefused."""
     try:
-        try:
-            copy_file(source, target)
-        except OSError as error:
-            if error.errno != errno.ENOSPC:
-                raise
-            if source.stat().st_size <= MOST_HELD_BYTES:
-                return source.read_bytes()
-            reserve.unlink(missing_ok=True)
-            copy_file(source, target)
+        copy_file(source, target)
     except OSError as error:
+        if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+            return False
         raise StoreRefused(f"cannot copy the log {source} aside before replaying it: {error.strerror}") from None
-    return None
+    return True
 
 
-def _put_back(wal: Path, held: bytes) -> None:
-    """Write a log as it was before it was replayed in vain: DuckDB may have cut it where it could not read on."""
-    if not wal.exists() or wal.read_bytes() != held:
-        with wal.open("r+b" if wal.exists() else "wb") as file:  # not emptied first, as the disk is full
-            file.write(held)
-            file.flush()
-            os.fsync(file.fileno())
+def _prove_unchanged(path: Path, noted: tuple[UUID, int] | None, memory_limit_bytes: int, *, latest: int) -> None:
+    """
+    Prove a database whose log could not be copied aside, and change nothing: the reserve stays for deletes.
+
+    Closing a connection that may write would fold in a log that is refused. Raises StoreRefused.
+    """
+    con = connect(path, memory_limit_bytes, read_only=True)
+    try:
+        prove(con, path, noted, latest=latest)
+    except duckdb.Error as error:
+        raise unreadable(path, error) from None
+    finally:
+        let_go(con)
+
+
+def _refuse_without_room(path: Path, version: int) -> None:
+    """Raise StoreRefused where there is no room for a copy of the database with its log, before that is folded in."""
+    needed = sum(file.stat().st_size for file in (path, beside(path, ".wal")) if file.exists())
+    free = shutil.disk_usage(path.parent).free
+    if free < needed:
+        raise StoreRefused(_no_copy(path, version, "No space left on device", needed))
+
+
+def _no_copy(path: Path, version: int, why: str | None, needed: int) -> str:
+    return (
+        f"cannot keep a copy of {path} before it is migrated to schema {version}: {why}; it needs {needed >> 20} MiB in"
+        f" {path.parent}. Nothing was changed"
+    )
 
 
 def _copy_before(path: Path, version: int) -> None:
@@ -198,7 +209,4 @@ def _copy_before(path: Path, version: int) -> None:
     try:
         copy_file(path, target)
     except OSError as error:
-        raise StoreRefused(
-            f"cannot keep a copy of {path} before it is migrated to schema {version}: {error.strerror}; it needs"
-            f" {path.stat().st_size >> 20} MiB in {path.parent}. Nothing was changed"
-        ) from None
+        raise StoreRefused(_no_copy(path, version, error.strerror, path.stat().st_size)) from None

@@ -94,10 +94,11 @@ def prove(
                 f"{path} is database {store_id}, but {path.name}.seq belongs to {noted[0]}; put the right one back"
             )
         if commit_seq < noted[1] and accept_loss is None:
+            aside = beside(path, ".wal.aside")
+            found = f" (the log as it was found is {aside.name})" if aside.exists() else ""
             raise StoreRefused(
                 f"{path} ends at transaction {commit_seq}, but {noted[1]} was acknowledged: {noted[1] - commit_seq}"
-                f" are missing. Restore a backup (the log as it was found is {path.name}.wal.aside), or give them up"
-                f" with: memoryd check --accept-loss {commit_seq}"
+                f" are missing. Restore a backup{found}, or give them up with: memoryd check --accept-loss {commit_seq}"
             )
     return Header(store_id, version, commit_seq, bytes.fromhex(meta["secret"]), terms)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable
 from pathlib import Path
 from uuid import UUID
@@ -47,6 +48,8 @@ def rewrite_copy(path: Path, target: Path, store_id: UUID, commit_seq: int, *, m
         con.execute(f"CHECKPOINT {NAME}")
         detach(con)
     except duckdb.Error as error:
+        if "No space left" in str(error):
+            raise OSError(errno.ENOSPC, "there is no room for two copies of the database", str(target.parent)) from None
         raise unreadable(path, error) from None
     finally:
         let_go(con)

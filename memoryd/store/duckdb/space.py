@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from memoryd.errors import Unavailable
-from memoryd.model.change import ChangeSet
+from memoryd.model.change import PURGE, ChangeSet
 from memoryd.store.duckdb.files import beside
 from memoryd.store.duckdb.reserve import RESERVE, Reserve
 
@@ -30,8 +30,11 @@ class FreeSpace:
         return shutil.disk_usage(self._path.parent).free
 
     def has_room(self, size: int = 0) -> bool:
-        """Whether so much can be taken, and what must stay free is free."""
-        return self.bytes >= self.min_free_bytes + size
+        """Whether so much can be taken, and what must stay free is free; not where the disk does not answer."""
+        try:
+            return self.bytes >= self.min_free_bytes + size
+        except OSError:
+            return False
 
     @property
     def is_short(self) -> bool:
@@ -48,11 +51,11 @@ class FreeSpace:
             free = self.bytes
         except OSError as error:
             return f"the disk of {self._path.parent} does not tell its free space ({error.strerror})"
-        if free >= self.min_free_bytes:
+        if free >= max(self.min_free_bytes, LEAST_FREE_BYTES):
             return ""
         return (
             f"the disk of {self._path.parent} has {free >> 20} MiB free: below {self.min_free_bytes >> 20} MiB"
-            " (store.min_free_bytes) nothing is added; free some space, or name a smaller amount"
+            " (store.min_free_bytes) nothing is added; free some space"
         )
 
     def keep_reserve(self) -> None:
@@ -83,15 +86,23 @@ def needed_bytes(commits: Sequence[Sequence[ChangeSet]], min_free_bytes: int) ->
 
 
 def _grows(change: ChangeSet) -> bool:
-    """Whether a change adds texts or vectors."""
+    """Whether a change adds texts or vectors; one that erases writes what is left of a thread, which is less."""
     talk = change.conversation
-    told = talk is not None and (talk.messages or talk.embeddings or talk.threads or talk.working_memory)
+    if talk is None:
+        return bool(change.inserts or change.embeddings)
+    told = talk.messages or talk.embeddings or ((talk.threads or talk.working_memory) and not _erases(change))
     return bool(change.inserts or change.embeddings or told)
 
 
+def _erases(change: ChangeSet) -> bool:
+    """Whether a change erases for good."""
+    return bool(PURGE in change.marks or change.erased or change.purge_owner is not None or change.purges)
+
+
 def _takes_back(change: ChangeSet) -> bool:
-    """Whether a change takes something back: memories, messages, or what a grant allows."""
-    taken = change.purges or change.grants or change.forget_grants or change.forget_entities
+    """Whether a change takes something back: memories, messages, people, or what a grant allows."""
+    taken = change.grants or change.forget_grants or change.forget_entities or change.tombstones or change.decided
     talk = change.conversation
-    said = talk is not None and (talk.purge_messages or talk.purge_threads)
-    return bool(taken or said) or any(entry.memory.delete_time is not None for entry in change.updates)
+    said = talk is not None and (talk.purge_messages or talk.purge_threads or talk.purge_all)
+    gone = _erases(change) or any(entry.memory.delete_time is not None for entry in change.updates)
+    return bool(taken or said or gone)
