@@ -31,6 +31,8 @@ compaction = ""
 min_free_bytes = {}
 """
 
+STARTED: list[Daemon] = []
+
 
 def fill(path: Path) -> None:
     """Write until there is no room."""
@@ -53,6 +55,7 @@ def daemon_on(disk: Path, min_free_mib: int) -> Daemon:
     place.mkdir()
     daemon = Daemon(place, config=CONFIG.format(min_free_mib * MIB))
     daemon.log = disk.parent / "log"  # on another disk
+    STARTED.append(daemon)
     daemon.start()
     return daemon
 
@@ -141,6 +144,8 @@ def compaction(disk: Path) -> None:
                     (disk / "more").unlink()
                 assert daemon.process.poll() is None
                 assert not (daemon.folder / "memory.duckdb.compact").exists()
+                held = [os.readlink(path) for path in Path(f"/proc/{daemon.process.pid}/fd").iterdir()]
+                assert not [path for path in held if "compact" in path and path.endswith("(deleted)")]
                 assert memory.search("statement 7").hits
                 memory.delete(memory.page(page_size=1).memories[0].id)
             (disk / "filler").unlink()
@@ -169,6 +174,10 @@ def main(name: str, folder: str) -> None:
     except MemorydError as error:
         print((disk.parent / "log").read_text()[-4000:], file=sys.stderr)
         raise AssertionError(f"{type(error).__name__}: {error}") from error
+    finally:
+        for daemon in STARTED:
+            if daemon.process is not None and daemon.process.poll() is None:
+                daemon.kill()
 
 
 if __name__ == "__main__":

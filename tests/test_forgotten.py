@@ -19,6 +19,7 @@ from memoryd.knowledge.lexicon.spelling import stem
 from memoryd.knowledge.statement.reader import Statement
 from memoryd.model.change import ChangeSet
 from memoryd.model.memory import Memory
+from memoryd.store.duckdb.compactor import Compactor
 from tests.builders import (
     NOW,
     Local,
@@ -176,6 +177,28 @@ async def test_what_is_purged_during_the_copy_is_not_in_the_new_file(folder):
         e.memory.id for e in await store.memories.entries(kept.memory.owner, [gone.memory.id, kept.memory.id])
     ]
     await store.close()
+
+
+async def test_what_goes_from_a_small_table_while_the_copy_is_made_leaves_no_byte(folder, monkeypatch):
+    store = open_duckdb(folder)
+    values = ", ".join(
+        f"('e{n}', 'a', 'u', NULL, '{name}', now()::TIMESTAMP)" for n, name in enumerate(["Quillfeather", "", ""])
+    )
+    columns = "(id, agent_id, user_id, chat_id, details, create_time)"
+    await store._writer.run(lambda con: con.execute(f"INSERT INTO entities {columns} VALUES {values}"))  # noqa: S608
+    real, loop, copies = Compactor._copy, asyncio.get_running_loop(), []
+
+    def copy_and_erase(self):
+        copies.append(real(self))
+        erasing = store._writer.run(lambda con: con.execute("DELETE FROM entities WHERE id = 'e0'"))
+        asyncio.run_coroutine_threadsafe(erasing, loop).result()
+        return copies[-1]
+
+    monkeypatch.setattr(Compactor, "_copy", copy_and_erase)
+    await store.files.compact()
+    assert copies
+    await store.close()
+    assert b"Quillfeather" not in (folder / "memory.duckdb").read_bytes()
 
 
 async def test_one_compaction_at_a_time_and_none_without_room(folder):

@@ -7,18 +7,23 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from uuid import UUID
 
 import pytest
 from memory_client import Unavailable
 
-from memoryd.model.change import ChangeSet
-from memoryd.store.duckdb import opening
+from memoryd.model.change import PURGE, ChangeSet, ConversationChange, Tombstone
+from memoryd.store.duckdb.migrations import MIGRATIONS
 from memoryd.store.duckdb.reserve import MOST_BYTES, Reserve
-from memoryd.store.duckdb.space import FreeSpace
+from memoryd.store.duckdb.space import LEAST_FREE_BYTES, FreeSpace, needed_bytes
+from memoryd.store.duckdb.watermark import CommitWatermark
 from memoryd.store.refusal import StoreRefused
-from tests.builders import MEMORY_LIMIT, NOW, entry, open_database, open_duckdb, run
+from tests.builders import MEMORY_LIMIT, NOW, entry, memory, open_database, open_duckdb, run
 from tests.conformance.store_helpers import grant
 from tests.small_disk import SCENARIOS
+
+ALICE_S = memory().owner
 
 
 async def test_deletes_work_where_there_is_only_the_reserve(folder, monkeypatch):
@@ -99,24 +104,61 @@ def test_a_log_is_replayed_on_a_full_disk_and_the_reserve_stays(folder, monkeypa
     opened.close()
 
 
-def test_a_log_that_is_replayed_in_vain_on_a_full_disk_is_left_as_it_was(folder, monkeypatch):
-    copy = run(copy_of_a_store_that_was_killed(folder))
+def a_cut_log(copy: Path, monkeypatch) -> dict:
     log = copy.with_name("copy.duckdb.wal")
-    cut = log.read_bytes()[:-40]
-    log.write_bytes(cut)
-    without_space(monkeypatch)
-    with pytest.raises(StoreRefused, match="1 was acknowledged"):
-        open_database(copy, memory_limit_bytes=MEMORY_LIMIT)
-    assert cut == log.read_bytes()
+    log.write_bytes(log.read_bytes()[:-40])
+    return {"match": "1 was acknowledged: 1 are missing. Restore a backup, or"}
 
 
-def test_a_log_too_large_to_be_held_takes_the_reserve(folder, monkeypatch):
+def a_side_file_of_another_database(copy: Path, monkeypatch) -> dict:
+    CommitWatermark(copy.with_name("copy.duckdb.seq"), UUID(int=7), 1).close()
+    return {"match": "belongs to 00000000-0000-0000-0000-000000000007"}
+
+
+def an_older_memoryd(copy: Path, monkeypatch) -> dict:
+    return {"match": "Install the newer memoryd again", "migrations": MIGRATIONS[:-1]}
+
+
+def a_migration_without_room(copy: Path, monkeypatch) -> dict:
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=0))
+    return {"match": "Nothing was changed", "migrations": (*MIGRATIONS, lambda _: None)}
+
+
+@pytest.mark.parametrize(
+    "cause", [a_cut_log, a_side_file_of_another_database, an_older_memoryd, a_migration_without_room]
+)
+def test_a_start_that_is_refused_on_a_full_disk_changes_nothing(folder, monkeypatch, cause):
     copy = run(copy_of_a_store_that_was_killed(folder))
-    monkeypatch.setattr(opening, "MOST_HELD_BYTES", 10)
-    without_space(monkeypatch)
-    with pytest.raises(StoreRefused, match="aside before replaying it: No space left"):
-        open_database(copy, memory_limit_bytes=MEMORY_LIMIT)
-    assert not copy.with_name("copy.duckdb.reserve").exists()
+    whole = {path: path.read_bytes() for path in folder.glob("copy.duckdb*")}
+    with monkeypatch.context() as full:
+        without_space(full)
+        wanted = cause(copy, full)
+        match = wanted.pop("match")
+        found = {path: path.read_bytes() for path in folder.glob("copy.duckdb*")}
+        for _ in range(2):
+            with pytest.raises(StoreRefused, match=match):
+                open_database(copy, memory_limit_bytes=MEMORY_LIMIT, **wanted)
+        left = {path: path.read_bytes() for path in folder.glob("copy.duckdb*") if path.suffix != ".lock"}
+        assert left == found
+    for path, data in whole.items():
+        path.write_bytes(data)
+    opened = open_database(copy, memory_limit_bytes=MEMORY_LIMIT)
+    assert [(1,)] == opened.connection.execute("SELECT count(*) FROM memories").fetchall()
+    opened.close()
+
+
+def test_all_that_erases_goes_on_down_to_the_last_space():
+    mib, talk = 1 << 20, ConversationChange(ALICE_S, purge_all=True)
+    least = LEAST_FREE_BYTES
+    for change in (
+        ChangeSet(purge_owner=ALICE_S, conversation=talk, marks={PURGE: NOW}),
+        ChangeSet(tombstones=(Tombstone(ALICE_S, b"digest"),)),
+        ChangeSet(updates=(entry("a name less"),), marks={PURGE: NOW}),
+        ChangeSet(purges=(memory("gone"),)),
+    ):
+        assert least == needed_bytes([[change]], 256 * mib), change
+    assert 64 * mib == needed_bytes([[ChangeSet(updates=(entry("changed"),))]], 256 * mib)
+    assert 256 * mib == needed_bytes([[ChangeSet(inserts=(entry("new"),), marks={PURGE: NOW})]], 256 * mib)
 
 
 async def test_what_upkeep_writes_does_not_use_the_reserve_up(folder, monkeypatch):

@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from memoryd.audit.log import AuditLog
 from memoryd.errors import Unavailable
 from memoryd.model.change import PURGE, ChangeSet
 from memoryd.model.erasure import ErasedKind, ErasedThing
 from memoryd.store import lines
-from memoryd.store.ledger import KEY, LINES, PurgeLedger, PurgeMark
+from memoryd.store.ledger import KEY, LINES, PurgeLedger, PurgeMark, check_ledger
 from memoryd.store.opening import StoreRefused
 from tests.builders import NOW, entry, memory
 
@@ -135,3 +136,14 @@ def test_a_ledger_of_another_history_is_refused(folder):
     ledger.record([purge(7)], 3)  # the lost store had gone on after all
     with pytest.raises(StoreRefused, match="of another history of this store: it ends at purge 3, the database at 3"):
         opened(place, mark, history_id="h1")
+
+
+def test_a_pipe_in_place_of_the_ledger_or_the_audit_log_is_refused_at_once(folder):
+    for path in (folder / LINES, folder / "audit.jsonl"):
+        os.mkfifo(path)
+    with pytest.raises(StoreRefused, match="no file"):
+        check_ledger(folder, "store")
+    log = AuditLog(folder / "audit.jsonl")
+    with pytest.raises(Unavailable, match="it is a link, a pipe or a device, and no file"):
+        log.check_writable()
+    log.close()

@@ -5,14 +5,19 @@ from __future__ import annotations
 import io
 import json
 import os
+import shutil
+import signal
 import subprocess
 import tarfile
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from memory_client import MessageDraft
 
+from memoryd.backup.chain import Chain
+from memoryd.backup.scratch import scratch
+from memoryd.cli import snapshots
 from tests.support import BIN, PATIENCE_S, running, short_folder, until
 
 CONFIG = '[embedding]\nprovider = "none"\n[backup]\ndirectory = "{}"\nship_s = 1\n'
@@ -22,6 +27,11 @@ def memoryd(*words: object, stdin: bytes = b"") -> subprocess.CompletedProcess[b
     env = {"PATH": os.environ["PATH"], "HOME": "/", "MEMORYD_EMBEDDING_PROVIDER": "none"}
     command = [BIN / "memoryd", *map(str, words)]
     return subprocess.run(command, input=stdin, env=env, capture_output=True, check=False, timeout=PATIENCE_S)
+
+
+def reaches(chain: Path, transaction: int) -> bool:
+    point = Chain.read(chain).point()
+    return point is not None and point.commit_seq >= transaction
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +48,7 @@ def backup():
             memory.delete(purged.id, purge=True)
             memory.add("I like coffee")
             last = memory.server_info().commit_seq
-            until(lambda: any(f'"transaction":{last}' in p.read_text() for p in folder.glob("b/*/*/manifest.jsonl")))
+            assert until(lambda: any(reaches(path.parent, last) for path in folder.glob("b/*/*/manifest.jsonl")))
         yield folder, before
 
 
@@ -54,7 +64,7 @@ def test_a_snapshot_is_piped_and_restored_without_what_was_purged(backup):
     assert 0 == written.returncode, written.stderr
     assert b"every block could be read" in written.stderr
     assert b"heliotrope" not in written.stdout
-    assert not list(folder.glob("b/*/.snapshot-*"))
+    assert not list(folder.glob("b/*/.scratch-*"))
     done = memoryd("restore", "-", "--data-dir", folder / "r1", "--json", stdin=written.stdout)
     assert 0 == done.returncode, done.stderr
     assert json.loads(done.stdout)["next_transaction"] > 1_000_000
@@ -79,7 +89,7 @@ def test_a_snapshot_of_before_a_purge_brings_nothing_back(backup):
     done = memoryd("restore", target, "--data-dir", folder / "r2")
     assert 0 == done.returncode, done.stderr
     assert ({"I like tea"}, ["hello"]) == contents(folder / "r2")
-    assert not list(folder.glob(".snapshot-*"))
+    assert not list(folder.glob(".scratch-*"))
 
 
 def test_what_is_no_whole_snapshot_is_refused_and_leaves_nothing(backup):
@@ -100,3 +110,58 @@ def test_what_is_no_whole_snapshot_is_refused_and_leaves_nothing(backup):
         assert b"Traceback" not in done.stderr
         assert not (folder / "r3").exists()
         assert not list(folder.glob(".*"))
+
+
+def test_a_snapshot_that_is_cut_short_is_no_success_and_leaves_no_copy(backup):
+    folder, _ = backup
+    env = {"PATH": os.environ["PATH"], "HOME": "/", "MEMORYD_EMBEDDING_PROVIDER": "none"}
+    command = [BIN / "memoryd", "backup", "snapshot", folder / "b", "-o", "-"]
+    for number in (None, signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env) as process:
+            assert process.stdout.read(1000)
+            if number is None:
+                process.stdout.close()  # the reader has gone
+            else:
+                process.send_signal(number)
+            assert (1 if number is None else 130) == process.wait(PATIENCE_S), number
+            assert (b"not whole" in process.stderr.read()) == (number is None)
+        assert not list(folder.glob("b/*/.scratch-*"))
+
+
+def test_a_copy_that_a_killed_process_left_is_removed_by_the_next_one(backup):
+    folder, _ = backup
+    store = next(path.parent.parent for path in folder.glob("b/*/*/manifest.jsonl"))
+    (store / ".scratch-old").mkdir()
+    (store / ".scratch-old" / "memory.duckdb").write_bytes(b"heliotrope")
+    (folder / "k.tar.part").write_bytes(b"left")
+    with scratch(store) as held:
+        assert 0 == memoryd("backup", "snapshot", folder / "b", "-o", folder / "k.tar").returncode
+        assert held.exists()
+    assert not list(store.glob(".scratch-*"))
+    assert not (folder / "k.tar.part").exists()
+
+
+def test_an_old_snapshot_takes_the_newer_ledger_of_the_backup_or_warns(backup):
+    folder, before = backup
+    folder_of = next(path.parent.parent for path in folder.glob("b/*/*/manifest.jsonl"))
+    old = folder / "older"
+    shutil.copytree(folder / "b", old)
+    ledger = next(old.glob("*/ledger/purges.jsonl"))
+    ledger.write_bytes(ledger.read_bytes().splitlines(keepends=True)[0])  # as it was before the purge
+    written = memoryd("backup", "snapshot", old, "--at", before.isoformat(), "-o", folder / "before.tar")
+    assert 0 == written.returncode, written.stderr
+    told = memoryd("restore", folder / "before.tar", "--data-dir", folder / "r4")
+    assert (0, True) == (told.returncode, b"name" in told.stderr or b"--ledger" in told.stderr)
+    assert b"not known here" in told.stderr
+    config = folder / "c.toml"
+    config.write_text(CONFIG.format(folder / "b"))
+    known = memoryd("restore", folder / "before.tar", "--data-dir", folder / "r5", "--config", config)
+    assert (0, False) == (known.returncode, b"not known here" in known.stderr), known.stderr
+    assert ({"I like tea"}, ["hello"]) == contents(folder / "r5")
+    assert folder_of.exists()
+
+
+def test_a_minute_lasts_to_its_end_and_an_age_is_a_time():
+    assert 59 == snapshots.until("2026-11-29T11:16").second
+    assert 7 == snapshots.until("2026-11-29T11:16:07").second
+    assert datetime.now(UTC) - snapshots.until("90m") > timedelta(minutes=89)

@@ -21,7 +21,7 @@ from memory_client import MemoryClient, MemorydError
 from tests.soak.clock import FastClock
 from tests.soak.load import Account, Figures, Worker
 from tests.soak.watch import HOUR_S, Sample, fresh_size, sample
-from tests.support import Daemon
+from tests.support import PATIENCE_S, Daemon
 
 __all__ = ["Plan", "Soak"]
 
@@ -48,8 +48,11 @@ class Plan:
     workers: int
     seed: int
     pace_s: float = 0.1
-    restart_s: float = 3 * HOUR_S
+    restart_s: float = 1.5 * HOUR_S
+    restarts: int = 8
+    """Then the daemon goes on to the end, so that what grows in a process is seen."""
     restore_s: float = 6 * HOUR_S
+    restores: int = 4
     steps: Mapping[int, float] = field(
         default_factory=dict
     )  # by how much the clock is set while it is down the nth time
@@ -137,7 +140,7 @@ class Soak:
     def _course(self, workers: list[Worker]) -> None:
         end = time.monotonic() + self.plan.seconds
         next_sample, next_restart, next_restore = 0.0, self.plan.restart_s, self.plan.restore_s
-        while time.monotonic() < end:
+        while time.monotonic() < end or self._is_behind(end + PATIENCE_S):
             time.sleep(0.1)
             passed = self._clock.passed_s()
             if self._daemon.process.poll() is not None:
@@ -146,12 +149,17 @@ class Soak:
             if time.monotonic() >= next_sample:
                 next_sample = time.monotonic() + self.plan.sample_s
                 self._sample()
-            if passed >= next_restore:
+            if passed >= next_restore and len(self.found.restores) < self.plan.restores:
                 next_restore += self.plan.restore_s
                 self._restore(workers)
-            if passed >= next_restart:
+            if self._clock.passed_s() >= next_restart and len(self.found.restarts) < self.plan.restarts:
                 next_restart += self.plan.restart_s
                 self._restart()
+
+    def _is_behind(self, last: float) -> bool:
+        """Whether something that was planned is still to come; a slow machine gets more time for it."""
+        planned = self.plan.restarts, self.plan.restores
+        return (len(self.found.restarts), len(self.found.restores)) < planned and time.monotonic() < last
 
     def _sample(self) -> None:
         at_s = self._clock.passed_s()

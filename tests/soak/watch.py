@@ -60,11 +60,11 @@ def slope_percent(samples: Sequence[Sample]) -> float:
 
 
 def spread(values: Sequence[int]) -> int:
-    """Return by how much the median of the last quarter is above that of the second one."""
+    """Return by how much the median of the last quarter is above that of the first one."""
     quarter = len(values) // 4
     if not quarter:
         return 0
-    return round(statistics.median(values[-quarter:]) - statistics.median(values[quarter : 2 * quarter]))
+    return round(statistics.median(values[-quarter:]) - statistics.median(values[:quarter]))
 
 
 def fresh_size(database: Path, target: Path) -> int:

@@ -181,11 +181,13 @@ def _prove_unchanged(path: Path, noted: tuple[UUID, int] | None, memory_limit_by
     """
     con = connect(path, memory_limit_bytes, read_only=True)
     try:
-        prove(con, path, noted, latest=latest)
+        header = prove(con, path, noted, latest=latest)
     except duckdb.Error as error:
         raise unreadable(path, error) from None
     finally:
         let_go(con)
+    if 0 < header.schema_version < latest:
+        _refuse_without_room(path, header.schema_version + 1)
 
 
 def _refuse_without_room(path: Path, version: int) -> None:
