@@ -95,8 +95,8 @@ MUTANTS_OF_OPERATIONS = [
     ),
     (
         "memoryd/store/duckdb/opening.py",
-        "            _put_back(wal, held)",
-        "            pass",
+        "        _prove_unchanged(path, noted, memory_limit_bytes, latest=len(migrations))",
+        "        pass",
         "tests/test_full_disk.py",
     ),
     ("memoryd/store/duckdb/damage.py", "text = next((line", 'text = "" and next((line', "tests/test_damage.py"),

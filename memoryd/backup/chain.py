@@ -131,7 +131,10 @@ class Chain:
         self.line_count += 1
         if "image" in line:
             generation, size, time_us = map(_number, (line["image"], line["size"], line["time_us"]))
-            self.images.append(Image(generation, size, {_number(place): digest for place, digest in line["blocks"]}))
+            blocks = {_number(place): digest for place, digest in line["blocks"]}
+            if any(place * BLOCK_BYTES >= size for place in blocks):
+                raise ValueError
+            self.images.append(Image(generation, size, blocks))
             if line["transaction"] is not None:
                 self.points.append(Point(_number(line["transaction"]), time_us, generation, 0))
         elif "log" in line:

@@ -272,7 +272,8 @@ def _restore_of(args: argparse.Namespace) -> int:
     store, chains = _chains(args)
     chain, point = point_of(chains, transaction=args.transaction, time=args.at)
     limit = config.store.memory_limit_bytes
-    told = {"chain": str(chain.folder), "transaction": point.commit_seq, "time": point.time, "dry_run": args.dry_run}
+    named = args.chain_name if args.is_snapshot else str(chain.folder)
+    told = {"chain": named, "transaction": point.commit_seq, "time": point.time, "dry_run": args.dry_run}
     if args.dry_run:
         _try(chain, point, limit)
         _say(

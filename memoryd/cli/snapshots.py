@@ -159,5 +159,6 @@ def unpacked_if_packed(args: argparse.Namespace) -> Iterator[None]:
 
             source = sys.stdin.buffer if is_piped else stack.enter_context(folder.open("rb"))
             name = "standard input" if is_piped else str(folder)
+            args.chain_name = name
             args.folder = stack.enter_context(unpacked(source, args.data_dir.absolute(), name))
         yield

@@ -76,6 +76,7 @@ class Campaign:
         self.gone: set[str] = set()
         self.said: list[str] = []
         self.unsaid: set[str] = set()
+        self.unadded: set[str] = set()
         self._number = 0
 
     def try_fault(self, target: str, kind: FaultKind) -> Row:
@@ -103,7 +104,12 @@ class Campaign:
 
     def _call_under_fault(self, memory: MemoryClient, old: list[str], row: Row) -> None:
         def add() -> None:
-            self.there.add(memory.add(self._text()).memory.id)
+            text = self._text()
+            try:
+                self.there.add(memory.add(text).memory.id)
+            except Unavailable:
+                self.unadded.add(text)
+                raise
 
         def append() -> None:
             text = self._text()
@@ -169,7 +175,9 @@ class Campaign:
 
     def _compare(self, row: Row) -> None:
         with self.daemon.client(timeout_s=PATIENCE_S, wait_for_ready=False) as memory:
-            found = {one.id for one in memory.pages(page_size=1000)}
+            stored = list(memory.pages(page_size=1000))
+            found = {one.id for one in stored}
+            row.broken += [f"{one.id} was refused and is there" for one in stored if one.content in self.unadded]
             row.broken += [f"{one} is lost" for one in sorted(self.there - found)]
             row.broken += [f"{one} came back" for one in sorted(self.gone & found)]
             for one in sorted(self.gone & found):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import shutil
 import tempfile
 import zlib
 from collections.abc import Callable
@@ -28,12 +30,16 @@ __all__ = ["TARGETS"]
 
 TODAY = date(2026, 11, 29)
 SECRET = b"s" * 32
+IMAGE, LOG = b"i" * 12_288, b"l" * 1_000
+"""The files that the manifest `whole` of the corpus names, so that what reads them is reached."""
 
 
 @cache
 def _folder() -> Path:
-    """Return a folder for the files of a target; the process that fuzzes ends with it."""
-    return Path(tempfile.mkdtemp(prefix="fuzz"))
+    """Return a folder for the files of a target."""
+    folder = Path(tempfile.mkdtemp(prefix="fuzz"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 @cache
@@ -87,7 +93,9 @@ def backup(data: bytes) -> None:
     """A manifest of any lines, with right checksums, is a chain or is refused, and so is what it names."""
     path = _folder() / "manifest.jsonl"
     path.write_bytes(_checked(data))
-    with suppress(BackupDamaged):
+    path.with_name("image-000001").write_bytes(IMAGE)
+    path.with_name("log-000001").write_bytes(LOG)
+    with suppress(BackupDamaged, OSError):  # a size that no file can have is told by the system
         chain = Chain.read(path.parent)
         for _ in chain.check():
             pass
@@ -122,12 +130,12 @@ def request(data: bytes) -> None:
 
 
 def _checked(data: bytes) -> bytes:
-    """Return lines with their checksums, so that what is behind these is reached; one in eight is left as it is."""
+    """Return lines with their checksums, so that what is behind these is reached; one after a `!` has none."""
     lines = []
     for line in data.split(b"\n"):
         body = line.removesuffix(b"}")
-        is_whole = not body or zlib.crc32(line) % 8
-        lines.append(body + b',"crc":' + str(zlib.crc32(body)).encode() + b"}" if is_whole and body else line)
+        checked = body + b',"crc":' + str(zlib.crc32(body)).encode() + b"}"
+        lines.append(checked if body and not line.startswith(b"!") else line.removeprefix(b"!"))
     return b"\n".join(lines)
 
 
