@@ -110,7 +110,7 @@ def open_regular(path: Path, flags: int) -> int:
     """
     Open a file for its owner alone, and return its handle; OSError where it is a pipe, a device or a link.
 
-    A pipe that nobody reads would hold up who writes to it, and all that wait for that.
+    A pipe that no one reads would hold up who writes to it, and all that wait for that.
     """
     try:
         handle = os.open(path, flags | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
