@@ -102,7 +102,7 @@ async def test_what_fails_is_tried_again_and_then_waits_for_its_next_time(ports,
     assert [RunState.DONE] == [run.state for run in await jobs.look()]
 
 
-async def test_ninety_nights_run_every_job_when_it_is_due_and_in_order(ports, clock):
+async def test_forty_five_nights_run_every_job_when_it_is_due_and_in_order(ports, clock):
     seen = []
 
     def noting(name):
@@ -115,12 +115,12 @@ async def test_ninety_nights_run_every_job_when_it_is_due_and_in_order(ports, cl
     names = ("enrichment", "consolidation", "decay", "gc", "reflection", "compaction")
     jobs = jobs_over(ports, clock, **{name: noting(name) for name in names})
     await jobs.look()
-    for _ in range(90):
+    for _ in range(45):
         clock.pass_days(1)
         await jobs.look()
     counts = Counter(name for name, _ in seen)
-    assert {90} == {counts[name] for name in ("enrichment", "consolidation", "decay", "gc")}
-    assert {12} == {counts[name] for name in ("reflection", "compaction")} - {13}
+    assert {45} == {counts[name] for name in ("enrichment", "consolidation", "decay", "gc")}
+    assert {6} == {counts[name] for name in ("reflection", "compaction")} - {7}
     nights = [[name for name, at in seen if at == night] for night in dict.fromkeys(at for _, at in seen)]
     assert all(night == [name for name in names if name in night] for night in nights)
     clock.pass_days(90)  # while it was down

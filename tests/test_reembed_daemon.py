@@ -49,7 +49,7 @@ def test_a_daemon_with_another_model_embeds_anew_in_the_background_and_back_agai
 
 
 def test_it_goes_on_after_a_kill_and_each_memory_ends_with_its_vector(folder):
-    texts = [f"{'very ' * (n % 9)}short statement {n} of many about tea" for n in range(1_200)]
+    texts = [f"{'very ' * (n % 9)}short statement {n} of many about tea" for n in range(700)]
     with running(folder, config=NO_MODEL) as daemon, daemon.client() as host:
         for n in range(0, len(texts), 100):
             host.add_batch([Draft(content=text) for text in texts[n : n + 100]])

@@ -35,7 +35,7 @@ from tests.attack.victim import FULL, undisturbed
 from tests.doors import World, a_world
 from tests.support import PATIENCE_S, figures, short_folder
 
-CANARY_CALLS = 10_000 if FULL else 1_500
+CANARY_CALLS = 10_000 if FULL else 900
 USERS = 50
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 

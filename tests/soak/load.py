@@ -33,6 +33,7 @@ WORDS = [
     *("velvet", "willow", "yonder", "zephyr", "café", "naïve", "Ωmega", "東京", "🦊", "crème", "Łódź"),
 ]
 THREADS = 6
+MOST_MEMORIES, MOST_DELETED, MOST_MESSAGES = 120, 20, 200  # of each user
 
 
 class Figures:
@@ -161,11 +162,25 @@ class Worker(threading.Thread):
             self.do_erase_thread,
         ]
         turn = self._rng.choices(turns, weights=[30, 20, 25, 10, 6, 6, 1])[0]
+        turn = self._balanced(turn)
         try:
             turn(memory)
         except MemorydError as error:
             self._figures.failed(turn.__name__.removeprefix("do_"), error, expected=False)
             time.sleep(1)
+
+    def _balanced(self, turn: Callable[[MemoryClient], None]) -> Callable[[MemoryClient], None]:
+        """Erase where there is much: from some time on as much goes as comes, so that what grows is a leak."""
+        with self.lock:
+            memories, deleted = len(self.account.memories), len(self.account.deleted)
+            messages = sum(map(len, self.account.threads.values()))
+        if turn == self.do_add and memories >= MOST_MEMORIES:
+            return self.do_purge
+        if turn == self.do_delete and deleted >= MOST_DELETED:
+            return self.do_purge
+        if turn == self.do_say and messages >= MOST_MESSAGES:
+            return self.do_erase_thread
+        return turn
 
     def _text(self) -> str:
         one, two, three = self._rng.sample(WORDS, 3)
