@@ -7,9 +7,10 @@ if dpkg -s memoryd >/dev/null 2>&1 || [ -e /var/lib/memoryd ] || [ -e /opt/memor
   echo "memoryd is installed here already, or its data is there; nothing was done"; exit 2
 fi
 dpkg -i dist/memoryd_*.deb
-as_user() { setpriv --reuid memoryd --regid memoryd --clear-groups env -i PATH=/usr/bin:/bin HOME=/var/lib/memoryd "$@"; }
+user=(setpriv --reuid memoryd --regid memoryd --clear-groups env -i PATH=/usr/bin:/bin HOME=/var/lib/memoryd)
+as_user() { "${user[@]}" "$@"; }
 run=$(mktemp -d); chown memoryd "$run"; chmod 0700 "$run"
-as_user memoryd serve --data-dir /var/lib/memoryd --config /etc/memoryd/memoryd.toml --socket "$run/admin.sock" 2>"$run/log" &
+"${user[@]}" memoryd serve --data-dir /var/lib/memoryd --config /etc/memoryd/memoryd.toml --socket "$run/admin.sock" 2>"$run/log" &
 daemon=$!
 finish() {
   code=$?
