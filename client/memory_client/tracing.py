@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 
-__all__ = ["trace_metadata"]
+from memoryd.model.traces import TRACEPARENT, read_traceparent
 
-_FORM = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
+__all__ = ["trace_metadata"]
 
 
 def trace_metadata() -> tuple[tuple[str, str], ...]:
@@ -21,6 +20,6 @@ def trace_metadata() -> tuple[tuple[str, str], ...]:
     if api is not None:
         span = api.get_current_span().get_span_context()
         if span.is_valid:
-            return (("traceparent", f"00-{span.trace_id:032x}-{span.span_id:016x}-{span.trace_flags:02x}"),)
+            return ((TRACEPARENT, f"00-{span.trace_id:032x}-{span.span_id:016x}-{span.trace_flags:02x}"),)
     text = os.environ.get("TRACEPARENT", "")
-    return (("traceparent", text),) if _FORM.fullmatch(text) else ()
+    return ((TRACEPARENT, text),) if read_traceparent(text) else ()

@@ -38,9 +38,9 @@ from memoryd.identity.issuer import GrantIssuer
 from memoryd.identity.listeners import Listeners, most_connections, raise_descriptor_limit
 from memoryd.identity.socket_lease import SocketLease, check_apart
 from memoryd.model import limits
+from memoryd.model.call_context import NO_TRACES, Traces
 from memoryd.model.grant import Door, Grant, Quota
 from memoryd.model.reports import Reembedding
-from memoryd.model.traces import NO_TRACES, Traces
 from memoryd.service.admin import AdminService
 from memoryd.service.consolidation import ConsolidationService
 from memoryd.service.context import ContextService

@@ -9,7 +9,7 @@ import structlog
 
 from memoryd.daemon.config import Config
 from memoryd.daemon.config_key import ConfigError
-from memoryd.model.traces import NO_TRACES, Traces
+from memoryd.model.call_context import NO_TRACES, Traces
 
 __all__ = ["check_traces", "make_traces"]
 

@@ -1,5 +1,5 @@
 """
-What is known of a call for the audit log, wherever the call has got to.
+What is known of a call for the audit log and for traces, wherever the call has got to.
 
 The service begins one for each call. The store finds it when the call commits, so that the audit line of a write
 is written with the write.
@@ -18,7 +18,16 @@ from typing import Any, Protocol
 from memoryd.model.change import ChangeSet
 from memoryd.model.traces import TraceParent
 
-__all__ = ["CallContext", "Journal", "current_call", "in_call", "when_completed"]
+__all__ = [
+    "NO_TRACES",
+    "CallContext",
+    "Journal",
+    "NoTraces",
+    "Traces",
+    "current_call",
+    "in_call",
+    "when_completed",
+]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -101,3 +110,26 @@ class Journal(Protocol):
         Raises Unavailable where it cannot be written; then nothing is committed.
         """
         ...
+
+
+class Traces(Protocol):
+    """Where spans go."""
+
+    def record(self, call_context: CallContext, outcome: str, took_s: float) -> None:
+        """Note that a call has ended, just now."""
+
+    def close(self) -> None:
+        """Hand over what is left."""
+
+
+class NoTraces:
+    """Nothing is noted."""
+
+    def record(self, call_context: CallContext, outcome: str, took_s: float) -> None:
+        """Do nothing."""
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+NO_TRACES = NoTraces()

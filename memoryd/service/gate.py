@@ -36,11 +36,11 @@ from memoryd.errors import (
 )
 from memoryd.identity.authentication import Authenticator, Session
 from memoryd.identity.grants import Grants
-from memoryd.model.call_context import CallContext, in_call, when_completed
+from memoryd.model.call_context import NO_TRACES, CallContext, Traces, in_call, when_completed
 from memoryd.model.caller import Caller
 from memoryd.model.grant import Door, Permission
 from memoryd.model.measures import NO_MEASURES, Event, Level, Measures, Quantity
-from memoryd.model.traces import NO_TRACES, TRACEPARENT, TraceParent, Traces, read_traceparent
+from memoryd.model.traces import TRACEPARENT, TraceParent, read_traceparent
 from memoryd.service.methods import IDENTITY, Access, Method
 from memoryd.service.status import STATUS_KEY, status_of
 from memoryd.turns import are_exhausted
@@ -340,12 +340,8 @@ def _line(call_context: CallContext) -> dict[str, Any]:
         **trace,
         "door": call_context.door,
         "grant_id": call_context.grant_id,
-        "ms": _ms(call_context),
+        "ms": round((time.perf_counter() - call_context.began_s) * 1000, 2),
     }
-
-
-def _ms(call_context: CallContext) -> float:
-    return round((time.perf_counter() - call_context.began_s) * 1000, 2)
 
 
 async def _abort(context: Any, error: MemorydError) -> bytes:
