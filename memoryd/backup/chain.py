@@ -334,13 +334,14 @@ class ChainWriter:
 
     def _write(self, line: dict[str, Any]) -> None:
         """Bring a line to the disk, with its number, so that one that is missing is noticed."""
-        is_header = "format" in line
-        if not is_header:
-            Chain(self.chain.folder, {}).add(line)  # ValueError, before it is there: a clock before 1970
-        self._manifest.write(line if is_header else {"number": self.chain.line_count + 1, **line})
+        if "format" in line:
+            self._manifest.write(line)
+            self._manifest.sync()
+            return
+        _number(line["time_us"])  # ValueError, before it is there: a clock before 1970
+        self._manifest.write({"number": self.chain.line_count + 1, **line})
         self._manifest.sync()
-        if not is_header:
-            self.chain.add(line)
+        self.chain.add(line)
 
 
 def _number(value: Any) -> int:

@@ -10,6 +10,7 @@ from pathlib import Path
 from uuid import UUID
 
 from memoryd.backup.chain import MANIFEST, BackupDamaged, Chain, Point, is_begun
+from memoryd.backup.scratch import scratch
 from memoryd.store.durable import copy_file, sync_folder
 from memoryd.store.ledger import KEY, LINES, check_ledger, goes_on
 from memoryd.store.opening import prove_copy, take_copy
@@ -20,6 +21,7 @@ __all__ = [
     "Pruned",
     "chain_name",
     "chains_of",
+    "copy_ledger",
     "histories",
     "history_folder",
     "ledger_of",
@@ -29,12 +31,12 @@ __all__ = [
     "prune",
     "restore",
     "store_folder",
+    "store_id_of",
     "stores_in",
 ]
 
 LEDGER = "ledger"
 DATABASE = "memory.duckdb"
-PROOF = ".proof"
 DIGITS = 6  # of the number of a chain
 HISTORY_DIGITS = 8
 
@@ -128,21 +130,16 @@ def point_of(
     raise StoreRefused(f"no backup reaches back to {wanted}{told}")
 
 
-def prove(chain: Chain, point: Point, *, memory_limit_bytes: int, scratch: Path | None = None) -> None:
+def prove(chain: Chain, point: Point, *, memory_limit_bytes: int) -> None:
     """
     Restore a state as a trial, and read all of it; nothing is left of it. Raises StoreRefused, OSError.
 
-    It is done in `scratch`, by default next to the chain, where there is as much room as for another one.
+    It is done next to the chain, where there is as much room as for another one.
     """
-    folder = scratch or chain.folder.parent / PROOF
-    shutil.rmtree(folder, ignore_errors=True)  # of one that was killed
-    folder.mkdir(mode=0o700)
-    try:
+    with scratch(chain.folder.parent) as folder:
         path = folder / DATABASE
         chain.assemble(point, path, path.with_name(f"{DATABASE}.wal"))
-        prove_copy(path, _store_id(chain), point.commit_seq, memory_limit_bytes=memory_limit_bytes)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        prove_copy(path, store_id_of(chain), point.commit_seq, memory_limit_bytes=memory_limit_bytes)
 
 
 def restore(  # noqa: PLR0913  what a new store is made of
@@ -173,16 +170,14 @@ def restore(  # noqa: PLR0913  what a new store is made of
         chain.assemble(point, path, path.with_name(f"{DATABASE}.wal"))
         commit_seq = take_copy(
             path,
-            _store_id(chain),
+            store_id_of(chain),
             point.commit_seq,
             memory_limit_bytes=memory_limit_bytes,
             random_bytes=random_bytes,
             closes_sandboxes=closes_sandboxes,
             above=above,
         )
-        (part / LEDGER).mkdir(mode=0o700)
-        for name in (KEY, LINES):
-            copy_file(ledger / name, part / LEDGER / name)
+        copy_ledger(ledger, part / LEDGER)
         sync_folder(part)
         if data_dir.exists():
             data_dir.rmdir()
@@ -192,6 +187,13 @@ def restore(  # noqa: PLR0913  what a new store is made of
         shutil.rmtree(part, ignore_errors=True)
         raise
     return commit_seq
+
+
+def copy_ledger(ledger: Path, target: Path) -> None:
+    """Copy a ledger to a new folder; OSError."""
+    target.mkdir(mode=0o700)
+    for name in (KEY, LINES):
+        copy_file(ledger / name, target / name)
 
 
 def _refuse_target(data_dir: Path) -> None:
@@ -208,10 +210,10 @@ def _refuse_ledger(ledger: Path, chain: Chain) -> None:
     """Raise StoreRefused where a ledger does not know all that the backup knows was purged."""
     if missing := _missing(ledger):
         raise StoreRefused(f"{missing[0]} is missing: without the ledger what was purged would come back")
-    count = check_ledger(ledger, str(_store_id(chain)))
+    count = check_ledger(ledger, str(store_id_of(chain)))
     mirrored = chain.folder.parent / LEDGER
     if (mirrored / KEY).is_file() and not goes_on(ledger, mirrored):
-        known = check_ledger(mirrored, str(_store_id(chain)))
+        known = check_ledger(mirrored, str(store_id_of(chain)))
         raise StoreRefused(
             f"{ledger} ({count} lines) does not go on with the ledger of the backup ({known} lines): what that knows"
             " would come back; name one that does, or none"
@@ -273,7 +275,8 @@ def _last_time(chain: Chain) -> datetime:
     return chain.points[-1].time if chain.points else datetime.fromisoformat(chain.header["time"])
 
 
-def _store_id(chain: Chain) -> UUID:
+def store_id_of(chain: Chain) -> UUID:
+    """Return the id of the store of a chain. Raises BackupDamaged."""
     try:
         return UUID(chain.header["store_id"])
     except (KeyError, ValueError):

@@ -15,13 +15,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
-from uuid import UUID
 
 from memoryd.backup.chain import MANIFEST, BackupDamaged, Chain, ChainWriter, Point
-from memoryd.backup.folder import DATABASE, LEDGER, chain_name
+from memoryd.backup.folder import DATABASE, LEDGER, chain_name, copy_ledger, store_id_of
 from memoryd.backup.scratch import scratch
-from memoryd.store.durable import copy_file
-from memoryd.store.ledger import KEY, LINES
 from memoryd.store.opening import prove_copy, rewrite_copy
 
 __all__ = ["unpacked", "write_snapshot"]
@@ -45,16 +42,14 @@ def write_snapshot(chain: Chain, point: Point, ledger: Path, out: IO[bytes], *, 
         whole, made = folder / DATABASE, folder / "made" / DATABASE
         made.parent.mkdir()
         chain.assemble(point, whole, whole.with_name(f"{DATABASE}.wal"))
-        store_id = UUID(chain.header["store_id"])
+        store_id = store_id_of(chain)
         rewrite_copy(whole, made, store_id, point.commit_seq, memory_limit_bytes=memory_limit_bytes)
         whole.unlink()
         prove_copy(made, store_id, point.commit_seq, memory_limit_bytes=memory_limit_bytes)
         told = folder / store.name
         size = _write_chain(told / chain_name(folder, point.time), chain, point, made)
         made.unlink()
-        (told / LEDGER).mkdir(mode=0o700)
-        for name in (KEY, LINES):
-            copy_file(ledger / name, told / LEDGER / name)
+        copy_ledger(ledger, told / LEDGER)
         with tarfile.open(fileobj=out, mode="w|", format=tarfile.PAX_FORMAT) as tar:
             for path in sorted(path for path in told.rglob("*") if path.is_file()):
                 tar.add(path, str(path.relative_to(folder)), filter=_nobody_s)

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 from memory_cli.common import path_of
 from memory_cli.output import as_json, moment, size
 
+from memoryd.cli.chains import read_chains, read_store
+from memoryd.cli.command import add_parser
 from memoryd.cli.places import settle
 from memoryd.cli.snapshots import a_clean_end, add_snapshot_command, unpacked_if_packed, until
 from memoryd.cli.upkeep import working
@@ -35,17 +37,10 @@ def add_backup_commands(commands: Any, common: argparse.ArgumentParser) -> None:
     def command(
         of: Any, name: str, summary: str, examples: str, run: Callable[[argparse.Namespace], int] | None
     ) -> Any:
-        parser = of.add_parser(
-            name,
-            parents=[common] if run else [],
-            help=summary,
-            description=f"{summary[0].upper()}{summary[1:]}.",
-            epilog=f"examples:\n{examples}\n{CODES}",
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )
+        parser = add_parser(of, name, summary, f"{examples}\n{CODES}", [common] if run else [])
         if run is not None:
             parser.add_argument("--json", action="store_true", help="print JSON")
-            parser.set_defaults(run=run)
+            parser.set_defaults(run=a_clean_end(run))
         return parser
 
     group = command(
@@ -103,24 +98,6 @@ def add_backup_commands(commands: Any, common: argparse.ArgumentParser) -> None:
         parser.add_argument("folder", metavar="DIR", type=path_of, help="the folder of backups, or that of one store")
 
 
-def _chains(args: argparse.Namespace, *, strict: bool = False) -> tuple[Path, list[Chain]]:
-    """Return the folder and its chains; those that cannot be read are told, or refused."""
-    from memoryd.backup.folder import store_folder
-
-    store = store_folder(args.folder.resolve())
-    return store, _chains_in(store, strict=strict)
-
-
-def _chains_in(store: Path, *, strict: bool = False) -> list[Chain]:
-    from memoryd.backup.folder import chains_of
-
-    faults = list[str]()
-    chains = chains_of(store, None if strict else faults)
-    for fault in faults:
-        print(f"memoryd: warning: {fault}", file=sys.stderr)
-    return chains
-
-
 def _row(chain: Chain) -> dict[str, Any]:
     first, last = (chain.points[0], chain.points[-1]) if chain.points else (None, None)
     proved = chain.proofs[-1] if chain.proofs else None
@@ -143,7 +120,7 @@ def _row(chain: Chain) -> dict[str, Any]:
 def _list(args: argparse.Namespace) -> int:
     from memoryd.backup.folder import stores_in
 
-    chains = [chain for folder in stores_in(args.folder.resolve()) for chain in _chains_in(folder)]
+    chains = [chain for folder in stores_in(args.folder.resolve()) for chain in read_chains(folder)]
     rows = [_row(chain) for chain in chains]
     if args.json:
         print(as_json({"chains": rows}))
@@ -163,12 +140,11 @@ def _list(args: argparse.Namespace) -> int:
 
 
 def _try(chain: Chain, point: Point, memory_limit_bytes: int) -> None:
-    """Restore a state as a trial, in a folder of its own: the daemon may be at its own trial."""
+    """Restore a state as a trial."""
     from memoryd.backup.folder import prove
-    from memoryd.backup.scratch import scratch
 
-    with working("restoring as a trial"), scratch(chain.folder.parent) as folder:
-        prove(chain, point, memory_limit_bytes=memory_limit_bytes, scratch=folder / "trial")
+    with working("restoring as a trial"):
+        prove(chain, point, memory_limit_bytes=memory_limit_bytes)
 
 
 def _verify(args: argparse.Namespace) -> int:
@@ -176,7 +152,7 @@ def _verify(args: argparse.Namespace) -> int:
     from memoryd.store.ledger import check_ledger
 
     config, _ = settle(args)
-    store, chains = _chains(args, strict=True)
+    store, chains = read_store(args.folder, strict=True)
     with working("reading"):
         read = sum(count for chain in chains for count in chain.check())
         chain, point = point_of(chains)
@@ -195,7 +171,7 @@ def _prune(args: argparse.Namespace) -> int:
     from memoryd.backup.folder import prune
 
     config, _ = settle(args)
-    _, chains = _chains(args)
+    _, chains = read_store(args.folder)
     keep_days = config.backup.keep_days if args.keep_days is None else args.keep_days
     if keep_days < 0:
         raise InvalidArgument(f"--keep-days is {keep_days}; it is at least 0", field="keep_days")
@@ -261,7 +237,7 @@ def _take(args: argparse.Namespace) -> int:
 def _restore(args: argparse.Namespace) -> int:
     if args.data_dir is None:
         raise InvalidArgument("name the folder to make, with --data-dir", field="data_dir")
-    with a_clean_end(), unpacked_if_packed(args):
+    with unpacked_if_packed(args):
         return _restore_of(args)
 
 
@@ -269,7 +245,7 @@ def _restore_of(args: argparse.Namespace) -> int:
     from memoryd.backup.folder import chains_of, histories, ledger_of, point_of, restore
 
     config, _ = settle(args)
-    store, chains = _chains(args)
+    store, chains = read_store(args.folder)
     chain, point = point_of(chains, transaction=args.transaction, time=args.at)
     limit = config.store.memory_limit_bytes
     named = args.chain_name if args.is_snapshot else str(chain.folder)

@@ -19,6 +19,7 @@ from memory_cli.common import path_of
 from memory_cli.output import as_json, moment, size
 from memory_cli.parser import parse_past
 
+from memoryd.cli.chains import read_store
 from memoryd.cli.places import settle
 from memoryd.cli.upkeep import working
 from memoryd.errors import InvalidArgument, StartupError
@@ -44,21 +45,23 @@ def until(text: str) -> datetime:
     return time + timedelta(seconds=59, microseconds=999_999) if is_minute else time
 
 
-@contextmanager
-def a_clean_end() -> Iterator[None]:
-    """Let a stop by a signal end as Ctrl-C does, so that no copy of the database is left."""
+def a_clean_end(run: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
+    """Let a stop by a signal end a command as Ctrl-C does, so that no copy of the database is left."""
 
     def stop(_number: int, _frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, stop)
-    try:
-        yield
-    except RuntimeError as error:  # what DuckDB makes of an interrupt
-        if "interrupt" in str(error).lower():
-            raise KeyboardInterrupt from None
-        raise
+    def ended(args: argparse.Namespace) -> int:
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, stop)
+        try:
+            return run(args)
+        except RuntimeError as error:  # what DuckDB makes of an interrupt
+            if "interrupt" in str(error).lower():
+                raise KeyboardInterrupt from None
+            raise
+
+    return ended
 
 
 class _Pipe(io.RawIOBase):
@@ -129,17 +132,14 @@ def add_snapshot_command(command: Callable[..., Any]) -> Any:
 
 
 def _snapshot(args: argparse.Namespace) -> int:
-    from memoryd.backup.folder import chains_of, ledger_of, point_of, store_folder
+    from memoryd.backup.folder import ledger_of, point_of
     from memoryd.backup.snapshot import write_snapshot
 
     config, _ = settle(args)
-    store, faults = store_folder(args.folder.resolve()), list[str]()
-    chains = chains_of(store, faults)
-    for fault in faults:
-        print(f"memoryd: warning: {fault}", file=sys.stderr)
+    store, chains = read_store(args.folder)
     chain, point = point_of(chains, transaction=args.transaction, time=args.at)
     limit = config.store.memory_limit_bytes
-    with a_clean_end(), _written(args.output) as out, working("writing a snapshot"):
+    with _written(args.output) as out, working("writing a snapshot"):
         count = write_snapshot(chain, point, ledger_of(store, ()), out, memory_limit_bytes=limit)
     told = {"chain": str(chain.folder), "transaction": point.commit_seq, "time": point.time, "database_bytes": count}
     line = f"transaction {point.commit_seq} of {moment(point.time)}, {size(count)}: every block could be read"

@@ -113,7 +113,8 @@ class Backups:
         keep = timedelta(days=self._config.backup.keep_days)
         gone = []
         for folder in histories(self._root, self._store_id):
-            remove_stale(folder)
+            if not dry_run:
+                remove_stale(folder)
             gone += prune(chains_of(folder, []), now=progress.now, keep=keep, dry_run=dry_run)
         return gone
 

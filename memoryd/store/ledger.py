@@ -260,8 +260,8 @@ def check_ledger(folder: Path, store_id: str) -> int:
     """Read all lines of a ledger, and return how many there are; StoreRefused where it is not one of this store."""
     path = folder / LINES
     try:
-        os.close(open_regular(path, os.O_RDONLY))
-        raw = whole_lines(path.read_bytes())
+        with os.fdopen(open_regular(path, os.O_RDONLY), "rb") as file:
+            raw = whole_lines(file.read())
         key = _key_of(folder / KEY, None)
     except OSError as error:
         raise StoreRefused(f"{error.filename or path} cannot be read: {error.strerror}") from None

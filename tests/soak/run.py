@@ -119,23 +119,10 @@ class Soak:
 
     def _start(self) -> float:
         self._daemon.env.update(self._clock.env())
-        began = time.monotonic()
-        self._daemon.spawn()
-        while True:
-            try:
-                with self._connect("host") as client:
-                    client.server_info()
-                break
-            except MemorydError:
-                code = self._daemon.process.poll()
-                if code is not None:
-                    raise AssertionError(
-                        f"the daemon ended with {code}: {self._daemon.log.read_text()[-3000:]}"
-                    ) from None
-                time.sleep(0.05)
+        took_s = self._daemon.start()
         self._runs += 1
         self._run_began_s = self._clock.passed_s()
-        return time.monotonic() - began
+        return took_s
 
     def _course(self, workers: list[Worker]) -> None:
         end = time.monotonic() + self.plan.seconds

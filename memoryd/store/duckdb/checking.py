@@ -12,11 +12,10 @@ import duckdb
 
 from memoryd.model import filter_terms
 from memoryd.store.base import StoreCheck
-from memoryd.store.duckdb.damage import read_everything
-from memoryd.store.duckdb.files import beside, connect, let_go, unreadable
+from memoryd.store.duckdb.files import beside, unreadable
 from memoryd.store.duckdb.migrations import MIGRATIONS
 from memoryd.store.duckdb.opening import lock_database, open_database
-from memoryd.store.duckdb.proof import Header, Noted, noted_of, prove, refuse_lost
+from memoryd.store.duckdb.proof import Header, noted_of, prove_unchanged, refuse_lost
 from memoryd.store.duckdb.watermark import CommitWatermark
 from memoryd.store.refusal import StoreInUse, StoreRefused
 
@@ -32,7 +31,9 @@ def check_database(path: Path, *, memory_limit_bytes: int) -> StoreCheck:
     with _kept_from_daemons(path):
         noted = noted_of(path)
         refuse_lost(path, noted)
-        return _checked(_read(path, noted, memory_limit_bytes) if path.exists() else None)
+        return _checked(
+            prove_unchanged(path, noted, memory_limit_bytes, latest=len(MIGRATIONS)) if path.exists() else None
+        )
 
 
 def migrate_database(path: Path, *, memory_limit_bytes: int, random_bytes: Callable[[int], bytes]) -> StoreCheck:
@@ -66,23 +67,11 @@ def repair_database(
             raise StoreRefused(f"{path} does not exist, so there is nothing to repair; name the --data-dir")
         noted = noted_of(path)
         refuse_lost(path, noted, adopt=adopt)
-        header = _read(path, noted, memory_limit_bytes, accept_loss=accept_loss)
+        header = prove_unchanged(path, noted, memory_limit_bytes, latest=len(MIGRATIONS), accept_loss=accept_loss)
         CommitWatermark(beside(path, ".seq"), header.store_id, header.commit_seq).close()
     finally:
         os.close(lock)
     return _checked(header)
-
-
-def _read(path: Path, noted: Noted, memory_limit_bytes: int, *, accept_loss: int | None = None) -> Header:
-    con = connect(path, memory_limit_bytes, read_only=True)
-    try:
-        header = prove(con, path, noted, latest=len(MIGRATIONS), accept_loss=accept_loss)
-        read_everything(con)
-    except duckdb.Error as error:
-        raise unreadable(path, error) from None
-    finally:
-        let_go(con)
-    return header
 
 
 def _checked(header: Header | None) -> StoreCheck:

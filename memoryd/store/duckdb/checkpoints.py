@@ -8,7 +8,7 @@ import duckdb
 
 from memoryd.model.measures import Measures, Quantity
 from memoryd.store.base import Spool
-from memoryd.store.duckdb.files import WAL_SHARE, beside
+from memoryd.store.duckdb.files import WAL_SHARE, log_size
 from memoryd.store.duckdb.opening import Opened
 from memoryd.store.duckdb.shipping import LogTails
 from memoryd.store.duckdb.space import FreeSpace
@@ -49,7 +49,7 @@ class Checkpoints:
         Without room for it the log stays as it is and is replayed at the next start: running out of space in the
         middle would be the end of the database's process. Raises duckdb.Error.
         """
-        size = self._log_bytes()
+        size = log_size(self._opened.path)
         if not size or size < least_bytes or not self.has_room() or self._is_held(size):
             return
         try:
@@ -63,13 +63,8 @@ class Checkpoints:
 
     def needed_bytes(self) -> int:
         """Return the space that it takes to fold the log in: rows next to those that it changes are written again."""
-        return self._log_bytes() + min(self._opened.path.stat().st_size, MOST_REWRITTEN_BYTES)
-
-    def _log_bytes(self) -> int:
-        try:
-            return beside(self._opened.path, ".wal").stat().st_size
-        except FileNotFoundError:
-            return 0
+        path = self._opened.path
+        return log_size(path) + min(path.stat().st_size, MOST_REWRITTEN_BYTES)
 
     def checkpoint(self) -> None:
         """Fold the log in, and keep it for who ships it. Raises duckdb.Error."""

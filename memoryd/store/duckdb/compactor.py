@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
-from pathlib import Path
 
 import duckdb
 
@@ -16,13 +15,13 @@ from memoryd.errors import Unavailable
 from memoryd.model.reports import Compaction
 from memoryd.store.duckdb.compact import COPY, catch_up, copy_to, detach, swap
 from memoryd.store.duckdb.damage import damage_of
-from memoryd.store.duckdb.files import STORAGE_VERSION, beside
+from memoryd.store.duckdb.files import STORAGE_VERSION, beside, size_of
 from memoryd.store.duckdb.opening import Opened
 from memoryd.store.duckdb.readers import Readers
 from memoryd.store.duckdb.writer import Writer
 from memoryd.store.refusal import StoreRefused
 
-__all__ = ["Compactor", "size_of"]
+__all__ = ["Compactor"]
 
 ATTEMPTS = 5
 PAUSE_S = 0.5  # so long may the new file wait for reads that are under way
@@ -31,12 +30,6 @@ LOOK_S = 0.05  # how often the free space is looked at while a copy is written
 
 class CopyFailed(Unavailable):
     """The copy could not be written; trying again at once would not help."""
-
-
-def size_of(path: Path) -> int:
-    """Return the bytes of a database and its log."""
-    files = [path, beside(path, ".wal")]
-    return sum(file.stat().st_size for file in files if file.exists())
 
 
 class Compactor:

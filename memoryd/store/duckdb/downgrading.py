@@ -6,14 +6,11 @@ import os
 import re
 from pathlib import Path
 
-import duckdb
-
 from memoryd.store.base import Downgrade
-from memoryd.store.duckdb.damage import read_everything
-from memoryd.store.duckdb.files import beside, connect, let_go, unreadable
+from memoryd.store.duckdb.files import beside
 from memoryd.store.duckdb.migrations import MIGRATIONS
 from memoryd.store.duckdb.opening import lock_database
-from memoryd.store.duckdb.proof import Header, noted_of, prove
+from memoryd.store.duckdb.proof import noted_of, prove_unchanged
 from memoryd.store.duckdb.watermark import CommitWatermark
 from memoryd.store.durable import copy_file, sync_folder
 from memoryd.store.refusal import StoreRefused
@@ -38,7 +35,7 @@ def downgrade_database(
         if noted is None or not path.exists():
             raise StoreRefused(f"{path} or its side file is not there, so there is nothing to go back from")
         copy, before = _copy_of(path, schema)
-        header = _read(copy, memory_limit_bytes)
+        header = prove_unchanged(copy, None, memory_limit_bytes, latest=len(MIGRATIONS))
         if header.store_id != noted[0]:
             raise StoreRefused(f"{copy} is of database {header.store_id}, not of {noted[0]}")
         kept = beside(path, f".before-downgrade-to-{header.schema_version}")
@@ -75,18 +72,6 @@ def _copy_of(path: Path, schema: int | None) -> tuple[Path, int]:
         told = ", ".join(str(number - 1) for number in sorted(copies))
         raise StoreRefused(f"next to {path} there is no copy of schema {schema}; there are those of {told}")
     return copies[wanted], wanted
-
-
-def _read(copy: Path, memory_limit_bytes: int) -> Header:
-    con = connect(copy, memory_limit_bytes, read_only=True)
-    try:
-        header = prove(con, copy, None, latest=len(MIGRATIONS))
-        read_everything(con)
-    except duckdb.Error as error:
-        raise unreadable(copy, error) from None
-    finally:
-        let_go(con)
-    return header
 
 
 def _put_in_place(path: Path, part: Path, kept: Path) -> None:

@@ -16,7 +16,7 @@ import duckdb
 from memoryd.store.duckdb.damage import damage_of
 from memoryd.store.refusal import StoreRefused
 
-__all__ = ["STORAGE_VERSION", "WAL_SHARE", "beside", "connect", "let_go", "unreadable"]
+__all__ = ["STORAGE_VERSION", "WAL_SHARE", "beside", "connect", "let_go", "log_size", "size_of", "unreadable"]
 
 STORAGE_VERSION = "v1.5.0"  # of new files: readable by DuckDB 1.5 and later
 # The part of DuckDB's memory that the log may take. A checkpoint stalls the writer, so it is made when idle; this is
@@ -27,6 +27,19 @@ WAL_SHARE = 4
 def beside(path: Path, suffix: str) -> Path:
     """Return the file of a store whose name is the database's and a suffix: .wal, .seq, .lock, …"""
     return path.with_name(path.name + suffix)
+
+
+def log_size(path: Path) -> int:
+    """Return the bytes of a database's log; 0: there is none."""
+    try:
+        return beside(path, ".wal").stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+def size_of(path: Path) -> int:
+    """Return the bytes of a database and its log."""
+    return (path.stat().st_size if path.exists() else 0) + log_size(path)
 
 
 def connect(path: Path, memory_limit_bytes: int, *, read_only: bool = False) -> duckdb.DuckDBPyConnection:

@@ -15,9 +15,9 @@ from uuid import UUID
 import duckdb
 
 from memoryd.store.duckdb.facets import Tell, refresh_filter_terms
-from memoryd.store.duckdb.files import beside, connect, let_go, unreadable
+from memoryd.store.duckdb.files import beside, connect, let_go, size_of, unreadable
 from memoryd.store.duckdb.migrations import MIGRATIONS, Migration, migrate
-from memoryd.store.duckdb.proof import noted_of, prove, refuse_lost
+from memoryd.store.duckdb.proof import Header, noted_of, prove, prove_unchanged, refuse_lost
 from memoryd.store.duckdb.watermark import CommitWatermark
 from memoryd.store.durable import copy_file
 from memoryd.store.refusal import StoreInUse, StoreRefused
@@ -130,12 +130,13 @@ def _open_locked(
         if left != aside:
             left.unlink(missing_ok=True)  # a copy that was not finished; see compact.py
     if wal.exists() and not aside.exists() and not _copy_log(wal, aside):
-        _prove_unchanged(path, noted, memory_limit_bytes, latest=len(migrations))
+        found = prove_unchanged(path, noted, memory_limit_bytes, latest=len(migrations), reads_all=False)
+        _refuse_without_room(path, found, len(migrations))
     con = connect(path, memory_limit_bytes)
     try:
         header = prove(con, path, noted, latest=len(migrations))
         if 0 < header.schema_version < len(migrations):
-            _refuse_without_room(path, header.schema_version + 1)
+            _refuse_without_room(path, header, len(migrations))
             con.execute("CHECKPOINT")
             _copy_before(path, header.schema_version + 1)
         migrate(con, header.schema_version, migrations, store_id=str(header.store_id), random_bytes=random_bytes)
@@ -173,29 +174,13 @@ def _copy_log(source: Path, target: Path) -> bool:
     return True
 
 
-def _prove_unchanged(path: Path, noted: tuple[UUID, int] | None, memory_limit_bytes: int, *, latest: int) -> None:
-    """
-    Prove a database whose log could not be copied aside, and change nothing: the reserve stays for deletes.
-
-    Closing a connection that may write would fold in a log that is refused. Raises StoreRefused.
-    """
-    con = connect(path, memory_limit_bytes, read_only=True)
-    try:
-        header = prove(con, path, noted, latest=latest)
-    except duckdb.Error as error:
-        raise unreadable(path, error) from None
-    finally:
-        let_go(con)
-    if 0 < header.schema_version < latest:
-        _refuse_without_room(path, header.schema_version + 1)
-
-
-def _refuse_without_room(path: Path, version: int) -> None:
-    """Raise StoreRefused where there is no room for a copy of the database with its log, before that is folded in."""
-    needed = sum(file.stat().st_size for file in (path, beside(path, ".wal")) if file.exists())
-    free = shutil.disk_usage(path.parent).free
-    if free < needed:
-        raise StoreRefused(_no_copy(path, version, "No space left on device", needed))
+def _refuse_without_room(path: Path, header: Header, latest: int) -> None:
+    """Raise StoreRefused where a migration needs a copy that there is no room for, before the log is folded in."""
+    if not 0 < header.schema_version < latest:
+        return
+    needed = size_of(path)
+    if shutil.disk_usage(path.parent).free < needed:
+        raise StoreRefused(_no_copy(path, header.schema_version + 1, "No space left on device", needed))
 
 
 def _no_copy(path: Path, version: int, why: str | None, needed: int) -> str:

@@ -9,11 +9,12 @@ from uuid import UUID
 import duckdb
 
 from memoryd.model import filter_terms
-from memoryd.store.duckdb.files import beside
+from memoryd.store.duckdb.damage import read_everything
+from memoryd.store.duckdb.files import beside, connect, let_go, unreadable
 from memoryd.store.duckdb.watermark import read_watermark
 from memoryd.store.refusal import StoreRefused
 
-__all__ = ["Header", "Noted", "noted_of", "prove", "refuse_lost"]
+__all__ = ["Header", "Noted", "noted_of", "prove", "prove_unchanged", "refuse_lost"]
 
 Noted = tuple[UUID, int] | None
 """Id and last transaction by the side file; None: it is missing, or damaged."""
@@ -57,6 +58,32 @@ def refuse_lost(path: Path, noted: Noted, *, adopt: bool = False) -> None:
             f"{side} is missing, so no one can tell whether {path} is complete; put it back, or, if you know the"
             " database is whole, run: memoryd check --adopt"
         )
+
+
+def prove_unchanged(
+    path: Path,
+    noted: Noted,
+    memory_limit_bytes: int,
+    *,
+    latest: int,
+    accept_loss: int | None = None,
+    reads_all: bool = True,
+) -> Header:
+    """
+    Prove a database as `prove` does, with all of it read, and change no file: its log is replayed in memory.
+
+    Closing a connection that may write would fold the log in, also one that is refused. Raises StoreRefused.
+    """
+    con = connect(path, memory_limit_bytes, read_only=True)
+    try:
+        header = prove(con, path, noted, latest=latest, accept_loss=accept_loss)
+        if reads_all:
+            read_everything(con)
+    except duckdb.Error as error:
+        raise unreadable(path, error) from None
+    finally:
+        let_go(con)
+    return header
 
 
 def prove(

@@ -10,10 +10,9 @@ from uuid import UUID
 import duckdb
 
 from memoryd.store.duckdb.compact import NAME, copy_to, detach
-from memoryd.store.duckdb.damage import read_everything
 from memoryd.store.duckdb.files import STORAGE_VERSION, beside, connect, let_go, unreadable
 from memoryd.store.duckdb.migrations import MIGRATIONS
-from memoryd.store.duckdb.proof import Header, prove
+from memoryd.store.duckdb.proof import Header, prove, prove_unchanged
 from memoryd.store.duckdb.watermark import CommitWatermark
 from memoryd.store.refusal import StoreRefused
 
@@ -26,14 +25,7 @@ SANDBOXES_CLOSED = "sandboxes_closed"
 
 def prove_copy(path: Path, store_id: UUID, commit_seq: int, *, memory_limit_bytes: int) -> Header:
     """Read all of a database that must be this store up to this transaction, and change nothing. StoreRefused."""
-    con = connect(path, memory_limit_bytes, read_only=True)
-    try:
-        header = prove(con, path, (store_id, commit_seq), latest=len(MIGRATIONS))
-        read_everything(con)
-    except duckdb.Error as error:
-        raise unreadable(path, error) from None
-    finally:
-        let_go(con)
+    header = prove_unchanged(path, (store_id, commit_seq), memory_limit_bytes, latest=len(MIGRATIONS))
     if header.commit_seq != commit_seq:
         raise StoreRefused(f"{path} ends at transaction {header.commit_seq}, not at {commit_seq}")
     return header

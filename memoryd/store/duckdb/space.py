@@ -29,20 +29,24 @@ class FreeSpace:
         """How much is free; OSError where the file system does not answer."""
         return shutil.disk_usage(self._path.parent).free
 
+    @property
+    def known_bytes(self) -> int | None:
+        """How much is free; None where the file system does not answer."""
+        try:
+            return self.bytes
+        except OSError:
+            return None
+
     def has_room(self, size: int = 0) -> bool:
         """Whether so much can be taken, and what must stay free is free; not where the disk does not answer."""
-        try:
-            return self.bytes >= self.min_free_bytes + size
-        except OSError:
-            return False
+        free = self.known_bytes
+        return free is not None and free >= self.min_free_bytes + size
 
     @property
     def is_short(self) -> bool:
         """Whether so little is left that what can wait has to stop, before anybody is refused a change."""
-        try:
-            return self.bytes < max(self.min_free_bytes // 2, LEAST_FREE_BYTES)
-        except OSError:
-            return False  # a write will tell
+        free = self.known_bytes
+        return free is not None and free < max(self.min_free_bytes // 2, LEAST_FREE_BYTES)
 
     @property
     def warning(self) -> str:

@@ -19,9 +19,9 @@ from memoryd.store.base import FileBacked, FileFigures, LogTail, Shipping, Spool
 from memoryd.store.duckdb import Opened, unreadable
 from memoryd.store.duckdb.commits import DuckDBCommits
 from memoryd.store.duckdb.compact import remains_of
-from memoryd.store.duckdb.compactor import Compactor, size_of
+from memoryd.store.duckdb.compactor import Compactor
 from memoryd.store.duckdb.conversations import DuckDBConversations
-from memoryd.store.duckdb.files import beside
+from memoryd.store.duckdb.files import log_size, size_of
 from memoryd.store.duckdb.memories import DuckDBMemories
 from memoryd.store.duckdb.owners import DuckDBGrants, DuckDBOwners, DuckDBPeople
 from memoryd.store.duckdb.purges import note_purge
@@ -69,13 +69,8 @@ class DuckDBFiles:
 
     def figures(self) -> FileFigures:
         path = self._opened.path
-        try:
-            free = self._writer.space.bytes
-        except OSError:
-            free = None
-        log = beside(path, ".wal")
-        log_bytes = log.stat().st_size if log.exists() else 0
-        return FileFigures(path.stat().st_size, log_bytes, free, self._writer.waiting, self._readers.waiting)
+        free, waiting = self._writer.space.known_bytes, self._writer.waiting
+        return FileFigures(path.stat().st_size, log_size(path), free, waiting, self._readers.waiting)
 
     async def traces(self, text: str) -> list[str]:
         return await self._readers.read(lambda: traces_of(self._readers.cursor(), self._opened.path, text))

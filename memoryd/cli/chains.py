@@ -1,0 +1,31 @@
+"""The chains of a folder of backups, as every command reads them."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from memoryd.backup.chain import Chain
+
+__all__ = ["read_chains", "read_store"]
+
+
+def read_store(folder: Path, *, strict: bool = False) -> tuple[Path, list[Chain]]:
+    """Return the folder of the only history of a store there, and its chains as of `read_chains`. StoreRefused."""
+    from memoryd.backup.folder import store_folder
+
+    store = store_folder(folder.resolve())
+    return store, read_chains(store, strict=strict)
+
+
+def read_chains(store: Path, *, strict: bool = False) -> list[Chain]:
+    """Return the chains of a history of a store; those that cannot be read are told, or refused where it is strict."""
+    from memoryd.backup.folder import chains_of
+
+    faults = list[str]()
+    chains = chains_of(store, None if strict else faults)
+    for fault in faults:
+        print(f"memoryd: warning: {fault}", file=sys.stderr)
+    return chains
