@@ -166,7 +166,7 @@ mutants: $(READY)  ## Plant known bugs in a copy and see that the tests kill eac
 
 lock: $(READY)  ## Resolve requirements.lock anew
 	$(BIN)/uv pip compile -q --upgrade --generate-hashes --extra dev --no-header --no-annotate --python-version 3.11 pyproject.toml -o requirements.lock
-	$(BIN)/uv pip compile -q --generate-hashes --extra server --extra metrics --extra traces --no-header --no-annotate --python-version 3.11 -c requirements.lock pyproject.toml -o deploy/requirements.lock
+	$(BIN)/uv pip compile -q --generate-hashes --extra server --extra metrics --extra traces --extra encryption --no-header --no-annotate --python-version 3.11 -c requirements.lock pyproject.toml -o deploy/requirements.lock
 
 wheel: $(READY)  ## Build dist/memoryd-….whl: the client and the command alone, or with [server] the daemon
 	$(BIN)/pip wheel -q --no-deps --no-build-isolation -w dist .

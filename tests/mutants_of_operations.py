@@ -137,8 +137,8 @@ MUTANTS_OF_OPERATIONS = [
         "tests/test_backup.py",
     ),
     (
-        "memoryd/backup/chain.py",
-        "            os.ftruncate(handle, tail.start)  # what no line names",
+        "memoryd/backup/chain_writer.py",
+        "            os.ftruncate(handle, end)  # what no line names",
         "            pass",
         "tests/test_backup.py",
     ),
@@ -159,6 +159,30 @@ MUTANTS_OF_OPERATIONS = [
         "    commit_seq = (max(header.commit_seq, above) // JUMP + 1) * JUMP",
         "    commit_seq = header.commit_seq",
         "tests/test_backup.py",
+    ),
+    (
+        "memoryd/backup/encryption.py",
+        "decrypt(data, [place.encode()])",
+        "decrypt(data, [b'block 1'])",
+        "tests/test_encrypted_backup.py",
+    ),
+    (
+        "memoryd/backup/encryption.py",
+        "        if header.get(RECIPIENTS) != sorted(self.recipients):",
+        "        if False:",
+        "tests/test_encrypted_backup.py",
+    ),
+    (
+        "memoryd/backup/ledgers.py",
+        "    (sealed if encryption is None else clear).unlink(missing_ok=True)",
+        "    pass",
+        "tests/test_encrypted_backup.py",
+    ),
+    (
+        "memoryd/backup/shipper.py",
+        "self._store if self._encryption is None else self._encryption.kept.parent",
+        "self._store",
+        "tests/test_encrypted_backup.py",
     ),
     ("memoryd/backup/folder.py", "            if is_begun(path):", "            if True:", "tests/test_backup.py"),
 ]

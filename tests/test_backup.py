@@ -27,7 +27,7 @@ SPOOL = Spool(64 << 20, lambda: datetime.now(UTC))
 
 
 @asynccontextmanager
-async def shipped(folder: Path):
+async def shipped(folder: Path, encryption=None):
     """A store whose backups go to a folder, a client of alice, and its shipper."""
     data = folder / "data"
     data.mkdir(exist_ok=True)
@@ -35,7 +35,8 @@ async def shipped(folder: Path):
     store = open_duckdb(data, ledger=data / "ledger", spool=SPOOL)
     info = await store.info()
     header = {"store_id": info.store_id, "schema": info.schema_version}
-    shipper = Shipper(store.files.shipping, folder / "backup" / info.store_id, data / "ledger", header, SPOOL.clock)
+    target = folder / "backup" / info.store_id
+    shipper = Shipper(store.files.shipping, target, data / "ledger", header, SPOOL.clock, encryption)
     async with ports_over(store) as ports:
         await catch_up(ports, now=NOW)
         yield Local(ports, lambda: NOW, user_id="alice"), shipper

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from memoryd.backup import shipper as shippers
-from memoryd.backup.chain import ChainWriter
-from memoryd.backup.folder import LEDGER, chains_of, mirror_ledger, point_of, prove, restore
+from memoryd.backup.chain_writer import ChainWriter
+from memoryd.backup.folder import chains_of, point_of, prove, restore
+from memoryd.backup.ledgers import LEDGER, mirror_ledger
 from memoryd.backup.shipper import Shipper
 from memoryd.errors import Unavailable
 from memoryd.store.ledger import KEY, LINES

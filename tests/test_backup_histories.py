@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from memoryd.backup.chain import MANIFEST, BackupDamaged, Chain
-from memoryd.backup.folder import LEDGER, chains_of, histories, history_folder, ledger_of, mirror_ledger, restore
+from memoryd.backup.folder import chains_of, histories, history_folder, restore
+from memoryd.backup.ledgers import LEDGER, ledger_of, mirror_ledger
 from memoryd.backup.shipper import Shipper
 from memoryd.domain.forgetting.catch_up import catch_up
 from memoryd.store.ledger import KEY, LINES

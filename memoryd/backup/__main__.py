@@ -1,7 +1,8 @@
 """
 Restore a state of a chain as a trial, in a process of its own: its memory goes back, and it makes way for calls.
 
-`python -m memoryd.backup CHAIN TRANSACTION MEMORY_LIMIT_BYTES`; what is wrong is said in one line on standard error.
+`python -m memoryd.backup CHAIN TRANSACTION MEMORY_LIMIT_BYTES WHERE`, with the key of a chain that is encrypted on
+standard input; what is wrong is said in one line on standard error.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from memoryd.backup.chain import Chain
+from memoryd.backup.encryption import Cipher
 from memoryd.backup.folder import point_of, prove
 from memoryd.store.refusal import StoreRefused
 
@@ -20,13 +22,15 @@ NICE = 10
 
 def main(arguments: Sequence[str]) -> int:
     """Do it, and return the exit code: 0, or that of the refusal."""
-    folder, transaction, limit = arguments
+    folder, transaction, limit, where = arguments
     os.nice(NICE)
     os.umask(0o077)
     try:
         chain = Chain.read(Path(folder))
+        if chain.is_encrypted:
+            chain.cipher = Cipher(sys.stdin.buffer.read())
         _, point = point_of([chain], transaction=int(transaction))
-        prove(chain, point, memory_limit_bytes=int(limit))
+        prove(chain, point, memory_limit_bytes=int(limit), where=Path(where))
     except StoreRefused as refusal:
         sys.stderr.write(f"{refusal}\n")
         return refusal.exit_code

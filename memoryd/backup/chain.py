@@ -6,33 +6,41 @@ A chain: a folder from which a store is restored as it was after any of its tran
 - `log-NNNNNN`: the log that was written after that image, as far as it was shipped;
 - `manifest.jsonl`: a header, then a line for each image and each piece of a log, written when that is on disk. What no
   line names does not count. Each line has a checksum, and digests of what it names.
+
+Where the header has a key, each block and each piece of a log is encrypted (see encryption.py), and the digests are of
+what is stored.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from memoryd.errors import EXIT_DAMAGED, Unavailable
-from memoryd.store.base import LogTail
-from memoryd.store.durable import put_in_place, sync_folder, write_all
-from memoryd.store.lines import Line, LineFile, read_line, whole_lines
+from memoryd.backup.encryption import OVERHEAD, RECIPIENTS, WRAPPED, Cipher, Identity, NotForUs
+from memoryd.errors import EXIT_DAMAGED
+from memoryd.store.lines import Line, read_line, whole_lines
 from memoryd.store.refusal import StoreRefused
 
 __all__ = [
     "BLOCK_BYTES",
+    "FORMAT",
     "MANIFEST",
     "BackupDamaged",
     "Chain",
-    "ChainWriter",
     "Image",
     "Point",
+    "block_name",
+    "digest_of",
     "is_begun",
+    "log_name",
+    "number_of",
+    "piece_name",
+    "sync_now_and_then",
 ]
 
 BLOCK_BYTES = 256 * 1024
@@ -101,6 +109,8 @@ class Chain:
     """The transactions up to which it was restored as a trial, and when, in microseconds since 1970 (UTC)."""
     line_count: int = 0
     """After the header."""
+    cipher: Cipher | None = None
+    """Reads and writes its parts; None: it is not encrypted, or its key is not known."""
 
     @classmethod
     def read(cls, folder: Path) -> Chain:
@@ -130,23 +140,41 @@ class Chain:
         """Take a line of the manifest; KeyError, TypeError or ValueError where it is none."""
         self.line_count += 1
         if "image" in line:
-            generation, size, time_us = map(_number, (line["image"], line["size"], line["time_us"]))
-            blocks = {_number(place): digest for place, digest in line["blocks"]}
+            generation, size, time_us = map(number_of, (line["image"], line["size"], line["time_us"]))
+            blocks = {number_of(place): digest for place, digest in line["blocks"]}
             if any(place * BLOCK_BYTES >= size for place in blocks):
                 raise ValueError
             self.images.append(Image(generation, size, blocks))
             if line["transaction"] is not None:
-                self.points.append(Point(_number(line["transaction"]), time_us, generation, 0))
+                self.points.append(Point(number_of(line["transaction"]), time_us, generation, 0))
         elif "log" in line:
-            generation, time_us = _number(line["log"]), _number(line["time_us"])
-            begin, end = _number(line["start"]), _number(line["end"])
+            generation, time_us = number_of(line["log"]), number_of(line["time_us"])
+            begin, end = number_of(line["start"]), number_of(line["end"])
             self.logs.setdefault(generation, []).append(_Piece(begin, end, line["digest"]))
             for seq, committed_us, at in line["commits"]:
-                self.points.append(Point(_number(seq), _number(committed_us), generation, _number(at)))
+                self.points.append(Point(number_of(seq), number_of(committed_us), generation, number_of(at)))
             if not self.points or (self.points[-1].log_end, self.points[-1].generation) != (end, generation):
-                self.points.append(Point(_number(line["transaction"]), time_us, generation, end))
+                self.points.append(Point(number_of(line["transaction"]), time_us, generation, end))
         elif "proved" in line:
-            self.proofs.append((_number(line["proved"]), _number(line["time_us"])))
+            self.proofs.append((number_of(line["proved"]), number_of(line["time_us"])))
+
+    @property
+    def recipients(self) -> Sequence[str]:
+        """Who may open it; empty: it is not encrypted."""
+        return self.header.get(RECIPIENTS, ()) if self.is_encrypted else ()
+
+    @property
+    def is_encrypted(self) -> bool:
+        """Whether a key is needed to read its parts."""
+        return WRAPPED in self.header
+
+    def unlock(self, identity: Identity | None) -> None:
+        """Get ready to read its parts; NotForUs where it is encrypted, and not for this identity."""
+        if not self.is_encrypted or self.cipher is not None:
+            return
+        if identity is None:
+            raise NotForUs(f"{self.folder} is encrypted; name the file of an identity: --identity")
+        self.cipher = identity.cipher(self.header, self.folder / MANIFEST)
 
     @property
     def hashes(self) -> dict[int, str]:
@@ -180,24 +208,27 @@ class Chain:
 
     def assemble(self, point: Point, database: Path, log: Path) -> None:
         """
-        Write the file and the log that lead to a state.
+        Write the file and the log that lead to a state; a chain that is encrypted has to be unlocked before.
 
-        Raises BackupDamaged, which names the file, where one is missing or is not what was written; OSError.
+        Raises BackupDamaged, which names the file, where one is missing or is not what was written; OSError, NotForUs.
         """
+        self.unlock(None)
         with database.open("wb") as target:
             size = 0
             for image in (image for image in self.images if image.generation <= point.generation):
                 size = image.size
                 for n, (place, block) in enumerate(self._blocks(image), 1):
                     target.seek(place * BLOCK_BYTES)
-                    target.write(block)
-                    _sync_now_and_then(target, n)
+                    target.write(self._opened(block, image.name, block_name(place)))
+                    sync_now_and_then(target, n)
             target.truncate(size)
             target.flush()
             os.fsync(target.fileno())
         left = point.log_end
         with log.open("wb") as target:
-            for data in self._log(point.generation) if left else ():
+            for start, stored in self._log(point.generation) if left else ():
+                name = log_name(point.generation)
+                data = self._opened(stored, name, piece_name(point.generation, start))
                 target.write(data[:left])
                 left -= min(left, len(data))
                 if not left:
@@ -205,7 +236,7 @@ class Chain:
             target.flush()
             os.fsync(target.fileno())
         if left:
-            raise BackupDamaged(f"{self.folder / _log_name(point.generation)} ends {left} bytes too early")
+            raise BackupDamaged(f"{self.folder / log_name(point.generation)} ends {left} bytes too early")
         if not point.log_end:
             log.unlink()
 
@@ -215,136 +246,50 @@ class Chain:
             for _, block in self._blocks(image):
                 yield len(block)
         for generation in self.logs:
-            for data in self._log(generation):
+            for _, data in self._log(generation):
                 yield len(data)
 
+    def _opened(self, data: bytes, file: str, place: str) -> bytes:
+        try:
+            return data if self.cipher is None else self.cipher.opened(data, place)
+        except ValueError:
+            raise BackupDamaged(f"{self.folder / file} is damaged: {place} is not what was encrypted") from None
+
+    @property
+    def overhead(self) -> int:
+        """Bytes by which each part is longer than what it holds."""
+        return OVERHEAD if self.is_encrypted else 0
+
     def _blocks(self, image: Image) -> Iterator[tuple[int, bytes]]:
+        """Yield what is stored of an image, by its place; it is what was written."""
         path = self.folder / image.name
         try:
             with path.open("rb") as file:
                 for place, digest in image.blocks.items():
-                    block = file.read(min(BLOCK_BYTES, image.size - place * BLOCK_BYTES))
+                    block = file.read(min(BLOCK_BYTES, image.size - place * BLOCK_BYTES) + self.overhead)
                     if digest_of(block) != digest:
                         raise BackupDamaged(f"{path} is damaged: block {place} of the database is not what was written")
                     yield place, block
         except OSError as error:
             raise BackupDamaged(f"{path} cannot be read: {error.strerror}") from None
 
-    def _log(self, generation: int) -> Iterator[bytes]:
-        path = self.folder / _log_name(generation)
+    def _log(self, generation: int) -> Iterator[tuple[int, bytes]]:
+        """Yield what is stored of a log, each piece with the place where it begins; it is what was written."""
+        path = self.folder / log_name(generation)
         try:
             with path.open("rb") as file:
                 for piece in self.logs.get(generation, ()):
-                    data = file.read(piece.end - piece.start)
+                    data = file.read(piece.end - piece.start + self.overhead)
                     if digest_of(data) != piece.digest:
                         raise BackupDamaged(
                             f"{path} is damaged: bytes {piece.start} to {piece.end} are not what was written"
                         )
-                    yield data
+                    yield piece.start, data
         except OSError as error:
             raise BackupDamaged(f"{path} cannot be read: {error.strerror}") from None
 
 
-class ChainWriter:
-    """A chain that is being written."""
-
-    def __init__(self, folder: Path, header: Line) -> None:
-        """Begin a chain, or go on with one of the same header; OSError, BackupDamaged."""
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._manifest = LineFile(folder / MANIFEST)
-        self._manifest.lines = []
-        if (folder / MANIFEST).stat().st_size:
-            self.chain = Chain.read(folder)
-        else:
-            self._write({"format": FORMAT, **header})
-            sync_folder(folder)
-            sync_folder(folder.parent)
-            self.chain = Chain(folder, {"format": FORMAT, **header})
-
-    def copy(self, source: int, size: int) -> Image:
-        """Store what has changed of a file of so many bytes, open as `source`; `add_image` lets it count."""
-        known, image = self.chain.hashes, Image(self.chain.generation + 1, size, {})
-        part = self.chain.folder / f"{image.name}.part"
-        try:
-            with part.open("wb") as target:
-                part.chmod(0o600)
-                for place in range((size + BLOCK_BYTES - 1) // BLOCK_BYTES):
-                    block = os.pread(source, BLOCK_BYTES, place * BLOCK_BYTES)
-                    digest = digest_of(block)
-                    if known.get(place) != digest:
-                        target.write(block)
-                        image.blocks[place] = digest
-                        _sync_now_and_then(target, len(image.blocks))
-        except OSError:
-            part.unlink(missing_ok=True)
-            raise
-        return image
-
-    def add_image(self, image: Image, commit_seq: int | None, time_us: int) -> None:
-        """Let an image count; of this state, if no log follows."""
-        path = self.chain.folder / image.name
-        put_in_place(path.with_name(f"{image.name}.part"), path)
-        self._write(
-            {
-                "image": image.generation,
-                "size": image.size,
-                "blocks": list(image.blocks.items()),
-                "transaction": commit_seq,
-                "time_us": time_us,
-            }
-        )
-
-    def add_log(self, tail: LogTail, commit_seq: int, time_us: int) -> None:
-        """Store a piece of the log of the last image, which ends in a transaction."""
-        generation = self.chain.generation
-        stored = self.chain.logs.get(generation)
-        if tail.start != (stored[-1].end if stored else 0):
-            raise Unavailable("a piece of the log is missing; the file is copied again")
-        path = self.chain.folder / _log_name(generation)
-        is_new = not path.exists()
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            os.ftruncate(handle, tail.start)  # what no line names
-            os.lseek(handle, tail.start, os.SEEK_SET)
-            write_all(handle, tail.data)
-            os.fdatasync(handle)
-        finally:
-            os.close(handle)
-        if is_new:
-            sync_folder(path.parent)
-        self._write(
-            {
-                "log": generation,
-                "start": tail.start,
-                "end": tail.end,
-                "digest": digest_of(tail.data),
-                "commits": [list(commit) for commit in tail.commits],
-                "transaction": commit_seq,
-                "time_us": time_us,
-            }
-        )
-
-    def add_proof(self, commit_seq: int, time_us: int) -> None:
-        """Note that it was restored as a trial, up to a transaction."""
-        self._write({"proved": commit_seq, "time_us": time_us})
-
-    def close(self) -> None:
-        """Let go of the manifest."""
-        self._manifest.close()
-
-    def _write(self, line: dict[str, Any]) -> None:
-        """Bring a line to the disk, with its number, so that one that is missing is noticed."""
-        if "format" in line:
-            self._manifest.write(line)
-            self._manifest.sync()
-            return
-        _number(line["time_us"])  # ValueError, before it is there: a clock before 1970
-        self._manifest.write({"number": self.chain.line_count + 1, **line})
-        self._manifest.sync()
-        self.chain.add(line)
-
-
-def _number(value: Any) -> int:
+def number_of(value: Any) -> int:
     """Return a whole number that may be a size, a place or a time; ValueError where it is none."""
     if type(value) is not int or not 0 <= value < MOST_NUMBER:
         raise ValueError
@@ -357,7 +302,7 @@ def is_begun(manifest: Path) -> bool:
         return file.readline().endswith(b"\n")
 
 
-def _sync_now_and_then(file: IO[bytes], blocks: int) -> None:
+def sync_now_and_then(file: IO[bytes], blocks: int) -> None:
     """Bring what was written to the disk bit by bit: a transaction that is written meanwhile waits for a bit alone."""
     if blocks % SYNC_BLOCKS == 0:
         file.flush()
@@ -369,5 +314,16 @@ def digest_of(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def _log_name(generation: int) -> str:
+def log_name(generation: int) -> str:
+    """Return the name of the file with the log that follows an image."""
     return f"log-{generation:06d}"
+
+
+def block_name(place: int) -> str:
+    """Return what a block of the database is called: it is encrypted as of there."""
+    return f"block {place}"
+
+
+def piece_name(generation: int, start: int) -> str:
+    """Return what a piece of a log is called: it is encrypted as of there."""
+    return f"the piece of {log_name(generation)} from byte {start} on"

@@ -10,22 +10,19 @@ from pathlib import Path
 from uuid import UUID
 
 from memoryd.backup.chain import MANIFEST, BackupDamaged, Chain, Point, is_begun
+from memoryd.backup.encryption import Identity
+from memoryd.backup.ledgers import LEDGER, copy_ledger, refuse_ledger
 from memoryd.backup.scratch import scratch
-from memoryd.store.durable import copy_file, sync_folder
-from memoryd.store.ledger import KEY, LINES, check_ledger, goes_on
+from memoryd.store.durable import sync_folder
 from memoryd.store.opening import prove_copy, take_copy
 from memoryd.store.refusal import StoreRefused
 
 __all__ = [
-    "LEDGER",
     "Pruned",
     "chain_name",
     "chains_of",
-    "copy_ledger",
     "histories",
     "history_folder",
-    "ledger_of",
-    "mirror_ledger",
     "point_of",
     "prove",
     "prune",
@@ -35,7 +32,6 @@ __all__ = [
     "stores_in",
 ]
 
-LEDGER = "ledger"
 DATABASE = "memory.duckdb"
 DIGITS = 6  # of the number of a chain
 HISTORY_DIGITS = 8
@@ -56,19 +52,6 @@ def histories(folder: Path, store_id: str) -> list[Path]:
     """Return the folders of all histories of a store in a folder of backups."""
     later = folder.glob(f"{store_id}-{'[0-9a-f]' * HISTORY_DIGITS}")
     return sorted(path for path in (folder / store_id, *later) if path.is_dir())
-
-
-def ledger_of(store: Path, others: Sequence[Path]) -> Path:
-    """Return the ledger of purges of a history, or that of another one which goes on with it and knows the most."""
-    mine = store / LEDGER
-    known = [folder / LEDGER for folder in others if not _missing(folder / LEDGER)] if (mine / KEY).is_file() else []
-    later = (ledger for ledger in known if goes_on(ledger, mine))
-    return max(later, key=lambda ledger: (ledger / LINES).stat().st_size, default=mine)
-
-
-def _missing(ledger: Path) -> list[Path]:
-    """Return the files that a ledger lacks."""
-    return [path for path in (ledger / KEY, ledger / LINES) if not path.is_file()]
 
 
 def stores_in(folder: Path) -> list[Path]:
@@ -130,13 +113,15 @@ def point_of(
     raise StoreRefused(f"no backup reaches back to {wanted}{told}")
 
 
-def prove(chain: Chain, point: Point, *, memory_limit_bytes: int) -> None:
+def prove(chain: Chain, point: Point, *, memory_limit_bytes: int, where: Path | None = None) -> None:
     """
     Restore a state as a trial, and read all of it; nothing is left of it. Raises StoreRefused, OSError.
 
-    It is done next to the chain, where there is as much room as for another one.
+    A chain that is encrypted has to be unlocked before; what is in clear must not get to its folder, so `where` names
+    another one.
+    Else it is done next to the chain, where there is as much room as for another one.
     """
-    with scratch(chain.folder.parent) as folder:
+    with scratch(where or chain.folder.parent) as folder:
         path = folder / DATABASE
         chain.assemble(point, path, path.with_name(f"{DATABASE}.wal"))
         prove_copy(path, store_id_of(chain), point.commit_seq, memory_limit_bytes=memory_limit_bytes)
@@ -152,15 +137,18 @@ def restore(  # noqa: PLR0913  what a new store is made of
     random_bytes: Callable[[int], bytes],
     closes_sandboxes: bool,
     above: int = 0,
+    identity: Identity | None = None,
 ) -> int:
     """
     Make a data directory of a state; it has its name when all of it is there, and read.
 
     What the ledger says was purged later is erased by the first start, before it serves. The last transaction gets a
-    number past `above`, and past its own. Returns that number. Raises StoreRefused, OSError.
+    number past `above`, and past its own. `identity` reads what is encrypted. Returns that number. Raises StoreRefused,
+    OSError.
     """
     _refuse_target(data_dir)
-    _refuse_ledger(ledger, chain)
+    chain.unlock(identity)
+    refuse_ledger(ledger, chain.folder.parent / LEDGER, str(store_id_of(chain)), identity)
     data_dir.parent.mkdir(parents=True, exist_ok=True)
     part = data_dir.with_name(f".{data_dir.name}.restoring")
     shutil.rmtree(part, ignore_errors=True)  # of one that was killed
@@ -177,7 +165,7 @@ def restore(  # noqa: PLR0913  what a new store is made of
             closes_sandboxes=closes_sandboxes,
             above=above,
         )
-        copy_ledger(ledger, part / LEDGER)
+        copy_ledger(ledger, part / LEDGER, identity)
         sync_folder(part)
         if data_dir.exists():
             data_dir.rmdir()
@@ -189,13 +177,6 @@ def restore(  # noqa: PLR0913  what a new store is made of
     return commit_seq
 
 
-def copy_ledger(ledger: Path, target: Path) -> None:
-    """Copy a ledger to a new folder; OSError."""
-    target.mkdir(mode=0o700)
-    for name in (KEY, LINES):
-        copy_file(ledger / name, target / name)
-
-
 def _refuse_target(data_dir: Path) -> None:
     """Raise StoreRefused where a data directory cannot be made with this name."""
     if data_dir.is_mount():
@@ -204,45 +185,6 @@ def _refuse_target(data_dir: Path) -> None:
         raise StoreRefused(f"{data_dir} is there, and no folder; name a new one")
     if data_dir.exists() and any(data_dir.iterdir()):
         raise StoreRefused(f"{data_dir} is not empty; name a new folder")
-
-
-def _refuse_ledger(ledger: Path, chain: Chain) -> None:
-    """Raise StoreRefused where a ledger does not know all that the backup knows was purged."""
-    if missing := _missing(ledger):
-        raise StoreRefused(f"{missing[0]} is missing: without the ledger what was purged would come back")
-    count = check_ledger(ledger, str(store_id_of(chain)))
-    mirrored = chain.folder.parent / LEDGER
-    if (mirrored / KEY).is_file() and not goes_on(ledger, mirrored):
-        known = check_ledger(mirrored, str(store_id_of(chain)))
-        raise StoreRefused(
-            f"{ledger} ({count} lines) does not go on with the ledger of the backup ({known} lines): what that knows"
-            " would come back; name one that does, or none"
-        )
-
-
-def mirror_ledger(ledger: Path, store: Path) -> None:
-    """
-    Copy the ledger of purges to the backups of its store, as far as it is not there. OSError.
-
-    Raises StoreRefused where it does not go on with what is there: that may be the only one that knows all purges.
-    """
-    target = store / LEDGER
-    if not target.exists():
-        target.mkdir(mode=0o700)
-        sync_folder(store)
-    key, lines = ledger / KEY, ledger / LINES
-    if not (target / KEY).exists():
-        copy_file(key, target / KEY)
-    mirrored = target / LINES
-    known = mirrored.stat().st_size if mirrored.exists() else 0
-    if known == lines.stat().st_size and known and mirrored.stat().st_mtime_ns >= lines.stat().st_mtime_ns:
-        return
-    if not goes_on(ledger, target):
-        raise StoreRefused(
-            f"the ledger of purges in {ledger} does not go on with that in {target}, which is kept: put the right one"
-            " back, or move the folder of the backup away"
-        )
-    copy_file(lines, mirrored)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
-from memoryd.backup.chain import Chain, ChainWriter, Image, Point
-from memoryd.backup.folder import chain_name, chains_of, mirror_ledger
+from memoryd.backup.chain import Chain, Image, Point
+from memoryd.backup.chain_writer import ChainWriter
+from memoryd.backup.encryption import Encryption
+from memoryd.backup.folder import chain_name, chains_of
+from memoryd.backup.ledgers import mirror_ledger
 from memoryd.errors import Unavailable
 from memoryd.model.times import to_us
 from memoryd.store.base import LogTail, Shipping
@@ -38,8 +41,15 @@ class Shipper:
         ledger: Path,
         header: Mapping[str, object],
         clock: Callable[[], datetime],
+        encryption: Encryption | None = None,
     ) -> None:
-        """`store` is the folder of its chains; `header` says what has written them. Nothing is done yet."""
+        """
+        Do nothing yet.
+
+        `store` is the folder of its chains; `header` says what has written them; without `encryption` they are in
+        clear.
+        """
+        self._encryption = encryption
         self._shipping, self._store, self._ledger, self._header = shipping, store, ledger, dict(header)
         self._clock = clock
         self._writer: ChainWriter | None = None
@@ -84,7 +94,8 @@ class Shipper:
         writer, point = self._writer, self.shipped
         if writer is None or point is None:
             raise Unavailable("nothing was stored yet")
-        await _prove(writer.chain, point, memory_limit_bytes)
+        where = self._store if self._encryption is None else self._encryption.kept.parent
+        await _prove(writer.chain, point, memory_limit_bytes, where)
         async with self._turn:
             if self._writer is not writer:
                 raise Unavailable("another chain was begun meanwhile; try again")
@@ -158,7 +169,7 @@ class Shipper:
     def _mirror(self) -> None:
         """Mirror the ledger; one that does not go on with what is mirrored is told, and what is mirrored stays."""
         try:
-            mirror_ledger(self._ledger, self._store)
+            mirror_ledger(self._ledger, self._store, self._encryption)
             self.ledger_fault = ""
         except StoreRefused as refusal:
             self.ledger_fault = str(refusal)
@@ -211,12 +222,15 @@ class Shipper:
         if whole and not self._begins_anew:
             last = whole[-1]
             is_mine = {**last.header, **self._header} == last.header
-            if is_mine and (not last.points or last.points[-1].commit_seq <= commit_seq):
-                self._writer = ChainWriter(last.folder, last.header)
+            cipher = self._encryption.known(last.header) if self._encryption is not None else None
+            is_readable = (cipher is not None) == last.is_encrypted and (cipher is None) == (self._encryption is None)
+            if is_mine and is_readable and (not last.points or last.points[-1].commit_seq <= commit_seq):
+                self._writer = ChainWriter(last.folder, last.header, cipher)
                 return self._writer
         now = self._clock()
         header = {**self._header, "transaction": commit_seq, "time": now.isoformat(timespec="seconds")}
-        self._writer = ChainWriter(self._store / chain_name(self._store, now), header)
+        cipher, more = self._encryption.begin() if self._encryption is not None else (None, {})
+        self._writer = ChainWriter(self._store / chain_name(self._store, now), {**header, **more}, cipher)
         return self._writer
 
     def _opened_file(self) -> int:
@@ -235,13 +249,13 @@ class Shipper:
         return stat.st_size
 
 
-async def _prove(chain: Chain, point: Point, memory_limit_bytes: int) -> None:
-    """Restore a state as a trial in a process of its own; see __main__. Raises StoreRefused."""
-    words = (str(chain.folder), str(point.commit_seq), str(memory_limit_bytes))
+async def _prove(chain: Chain, point: Point, memory_limit_bytes: int, where: Path) -> None:
+    """Restore a state as a trial in a process of its own, which reads the key of the chain. Raises StoreRefused."""
+    words = (str(chain.folder), str(point.commit_seq), str(memory_limit_bytes), str(where))
     call = (sys.executable, "-m", "memoryd.backup", *words)
-    process = await asyncio.create_subprocess_exec(*call, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    process = await asyncio.create_subprocess_exec(*call, stdin=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
-        _, said = await process.communicate()
+        _, said = await process.communicate(b"" if chain.cipher is None else chain.cipher.key)
     except BaseException:
         with contextlib.suppress(ProcessLookupError):
             process.kill()

@@ -16,8 +16,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from memoryd.backup.chain import MANIFEST, BackupDamaged, Chain, ChainWriter, Point
-from memoryd.backup.folder import DATABASE, LEDGER, chain_name, copy_ledger, store_id_of
+from memoryd.backup.chain import MANIFEST, BackupDamaged, Chain, Point
+from memoryd.backup.chain_writer import ChainWriter
+from memoryd.backup.encryption import RECIPIENTS, WRAPPED, Identity
+from memoryd.backup.folder import DATABASE, chain_name, store_id_of
+from memoryd.backup.ledgers import LEDGER, copy_ledger
 from memoryd.backup.scratch import scratch
 from memoryd.store.opening import prove_copy, rewrite_copy
 
@@ -30,15 +33,25 @@ MOST_SMALL_BYTES = 256 << 20
 """Of a file of a snapshot that is not its image."""
 
 
-def write_snapshot(chain: Chain, point: Point, ledger: Path, out: IO[bytes], *, memory_limit_bytes: int) -> int:
+def write_snapshot(
+    chain: Chain,
+    point: Point,
+    ledger: Path,
+    out: IO[bytes],
+    *,
+    memory_limit_bytes: int,
+    identity: Identity | None = None,
+    where: Path | None = None,
+) -> int:
     """
     Write a state of a chain as a snapshot, proved; return the bytes of its image.
 
-    It is made next to the chain, where there is to be room for two copies of the database. Raises StoreRefused,
-    OSError.
+    It is in clear, also of a chain that `identity` reads: who takes it encrypts it. It is made in the folder `where`,
+    else next to the chain; there is to be room for two copies of the database. Raises StoreRefused, OSError.
     """
+    chain.unlock(identity)
     store = chain.folder.parent
-    with scratch(store) as folder:
+    with scratch(where or store) as folder:
         whole, made = folder / DATABASE, folder / "made" / DATABASE
         made.parent.mkdir()
         chain.assemble(point, whole, whole.with_name(f"{DATABASE}.wal"))
@@ -49,7 +62,7 @@ def write_snapshot(chain: Chain, point: Point, ledger: Path, out: IO[bytes], *, 
         told = folder / store.name
         size = _write_chain(told / chain_name(folder, point.time), chain, point, made)
         made.unlink()
-        copy_ledger(ledger, told / LEDGER)
+        copy_ledger(ledger, told / LEDGER, identity)
         with tarfile.open(fileobj=out, mode="w|", format=tarfile.PAX_FORMAT) as tar:
             for path in sorted(path for path in told.rglob("*") if path.is_file()):
                 tar.add(path, str(path.relative_to(folder)), filter=_nobody_s)
@@ -59,7 +72,8 @@ def write_snapshot(chain: Chain, point: Point, ledger: Path, out: IO[bytes], *, 
 
 def _write_chain(folder: Path, of: Chain, point: Point, database: Path) -> int:
     header = {**of.header, "transaction": point.commit_seq, "time": point.time.isoformat(timespec="seconds")}
-    header.pop("format", None)
+    for name in ("format", WRAPPED, RECIPIENTS):
+        header.pop(name, None)
     writer = ChainWriter(folder, header)
     handle = os.open(database, os.O_RDONLY | os.O_CLOEXEC)
     try:

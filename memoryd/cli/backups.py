@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import secrets
 import sys
+import tempfile
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -18,7 +19,7 @@ from memory_cli.output import as_json, moment, size
 from memoryd.cli.chains import read_chains, read_store
 from memoryd.cli.command import add_parser
 from memoryd.cli.places import settle
-from memoryd.cli.snapshots import a_clean_end, add_snapshot_command, unpacked_if_packed, until
+from memoryd.cli.snapshots import a_clean_end, add_snapshot_command, identity_of, unpacked_if_packed, until
 from memoryd.cli.upkeep import working
 from memoryd.errors import InvalidArgument
 
@@ -54,7 +55,8 @@ def add_backup_commands(commands: Any, common: argparse.ArgumentParser) -> None:
     actions = group.add_subparsers(dest="action", metavar="ACTION", required=True)
     take = command(
         actions, "take", "take a backup of a store that is not served; the daemon takes its own (backup.directory)",
-        "  memoryd backup take /backup --data-dir /var/lib/memoryd\n", _take,
+        "  memoryd backup take /backup --data-dir /var/lib/memoryd\n"
+        "  memoryd backup take /backup --data-dir /var/lib/memoryd --encrypt-to recipients.txt\n", _take,
     )  # fmt: skip
     listing = command(
         actions, "list", "list the chains of a folder, and which states they lead to",
@@ -62,7 +64,7 @@ def add_backup_commands(commands: Any, common: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     verify = command(
         actions, "verify", "read every file of every chain, and restore the last state as a trial",
-        "  memoryd backup verify /backup\n", _verify,
+        "  memoryd backup verify /backup\n  memoryd backup verify /backup --identity key.txt\n", _verify,
     )  # fmt: skip
     pruning = command(
         actions, "prune", "remove chains that are too old, whole; the newest and the last proved one stay",
@@ -94,6 +96,15 @@ def add_backup_commands(commands: Any, common: argparse.ArgumentParser) -> None:
     restoring.add_argument(
         "folder", metavar="DIR|FILE", type=path_of, help="the folder of backups, or that of one store, or a snapshot"
     )
+    take.add_argument(
+        "--encrypt-to", metavar="FILE", type=path_of,
+        help="recipients of age (age1…, ssh-…), one a line; needs the extra encryption (default:"
+        " backup.encrypt_recipients_file)",
+    )  # fmt: skip
+    for parser in (verify, snapshot, restoring):
+        parser.add_argument(
+            "--identity", metavar="FILE", type=path_of, help="what opens a chain that is encrypted, as of age -i"
+        )
     for parser in (take, listing, verify, pruning, snapshot):
         parser.add_argument("folder", metavar="DIR", type=path_of, help="the folder of backups, or that of one store")
 
@@ -112,6 +123,7 @@ def _row(chain: Chain) -> dict[str, Any]:
         "last_time": last and last.time,
         "state_count": len({point.commit_seq for point in chain.points}),
         "stored_bytes": chain.stored_bytes,
+        "recipients": list(chain.recipients),
         "proved_transaction": proved and proved[0],
         "proved_time": proved and datetime.fromtimestamp(proved[1] / 1e6, UTC),
     }
@@ -134,35 +146,45 @@ def _list(args: argparse.Namespace) -> int:
             f"  transaction {row['first_transaction']} of {moment(row['first_time'])} to {row['last_transaction']} of"
             f" {moment(row['last_time'])}, {row['state_count']} states, {size(row['stored_bytes'])}"
         )
+        for recipient in row["recipients"]:
+            print(f"  encrypted for {recipient}")
         proof = row["proved_time"]
         print(f"  proved up to {row['proved_transaction']}, {moment(proof)}" if proof else "  not proved yet")
     return 0
 
 
-def _try(chain: Chain, point: Point, memory_limit_bytes: int) -> None:
-    """Restore a state as a trial."""
+def _try(chain: Chain, point: Point, memory_limit_bytes: int, where: Path | None) -> None:
+    """Restore a state as a trial; in the folder `where`, if the chain is encrypted."""
     from memoryd.backup.folder import prove
 
     with working("restoring as a trial"):
-        prove(chain, point, memory_limit_bytes=memory_limit_bytes)
+        prove(chain, point, memory_limit_bytes=memory_limit_bytes, where=where if chain.is_encrypted else None)
 
 
 def _verify(args: argparse.Namespace) -> int:
-    from memoryd.backup.folder import LEDGER, point_of
-    from memoryd.store.ledger import check_ledger
+    from memoryd.backup.folder import point_of
+    from memoryd.backup.ledgers import LEDGER, check_copy
 
     config, _ = settle(args)
+    identity = identity_of(args)
     store, chains = read_store(args.folder, strict=True)
     with working("reading"):
         read = sum(count for chain in chains for count in chain.check())
         chain, point = point_of(chains)
-        lines = check_ledger(store / LEDGER, chain.header["store_id"])
-    _try(chain, point, config.store.memory_limit_bytes)
+        lines = check_copy(store / LEDGER, chain.header["store_id"], identity)
+    is_tried = identity is not None or not chain.is_encrypted
+    if is_tried:
+        chain.unlock(identity)
+        _try(chain, point, config.store.memory_limit_bytes, Path(tempfile.gettempdir()))
     if args.json:
         rows = [_row(chain) for chain in chains]
-        print(as_json({"chains": rows, "read_bytes": read, "proved": point.commit_seq, "ledger_lines": lines}))
+        proved = point.commit_seq if is_tried else None
+        print(as_json({"chains": rows, "read_bytes": read, "proved": proved, "ledger_lines": lines}))
         return 0
     print(f"{len(chains)} chains, {size(read)}, and a ledger of {lines} lines: every file is what was written")
+    if not is_tried:
+        print("not restored as a trial: the chain is encrypted, name what opens it: --identity", file=sys.stderr)
+        return 0
     print(f"restored as a trial up to transaction {point.commit_seq}, {moment(point.time)}: every block could be read")
     return 0
 
@@ -190,10 +212,12 @@ def _prune(args: argparse.Namespace) -> int:
 def _take(args: argparse.Namespace) -> int:
     config, places = settle(args)
 
+    recipients = str(args.encrypt_to or config.backup.encrypt_recipients_file)
+
     async def take() -> Point:
         from memoryd.backup.folder import history_folder
         from memoryd.backup.shipper import Shipper
-        from memoryd.daemon.backups import header_of
+        from memoryd.daemon.backups import encryption_of, header_of
         from memoryd.daemon.wiring import now_utc
         from memoryd.store.base import Spool
         from memoryd.store.opening import StoreOptions, StoreRefused, check_store, open_store
@@ -217,6 +241,7 @@ def _take(args: argparse.Namespace) -> int:
                 places.ledger,
                 header_of(info),
                 now_utc,
+                encryption_of(recipients, places.database),
             )
             await shipper.begin_chain()
             point = await shipper.prove(options.memory_limit_bytes)
@@ -242,16 +267,19 @@ def _restore(args: argparse.Namespace) -> int:
 
 
 def _restore_of(args: argparse.Namespace) -> int:
-    from memoryd.backup.folder import chains_of, histories, ledger_of, point_of, restore
+    from memoryd.backup.folder import chains_of, histories, point_of, restore
+    from memoryd.backup.ledgers import ledger_of
 
     config, _ = settle(args)
+    identity = identity_of(args)
     store, chains = read_store(args.folder)
     chain, point = point_of(chains, transaction=args.transaction, time=args.at)
+    chain.unlock(identity)
     limit = config.store.memory_limit_bytes
     named = args.chain_name if args.is_snapshot else str(chain.folder)
     told = {"chain": named, "transaction": point.commit_seq, "time": point.time, "dry_run": args.dry_run}
     if args.dry_run:
-        _try(chain, point, limit)
+        _try(chain, point, limit, args.data_dir.absolute().parent)
         _say(
             args, told, f"would restore transaction {point.commit_seq} of {moment(point.time)}; every block can be read"
         )
@@ -271,6 +299,7 @@ def _restore_of(args: argparse.Namespace) -> int:
             memory_limit_bytes=limit,
             random_bytes=secrets.token_bytes,
             closes_sandboxes=not args.reopen_sandboxes,
+            identity=identity,
             above=max(known.commit_seq for one in every for known in one.points),  # all of these were given
         )
     _say(

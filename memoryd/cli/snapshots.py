@@ -9,6 +9,7 @@ import os
 import re
 import signal
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import datetime, timedelta
@@ -27,9 +28,18 @@ from memoryd.errors import InvalidArgument, StartupError
 if TYPE_CHECKING:
     from types import FrameType
 
-__all__ = ["a_clean_end", "add_snapshot_command", "unpacked_if_packed", "until"]
+    from memoryd.backup.encryption import Identity
+
+__all__ = ["a_clean_end", "add_snapshot_command", "identity_of", "unpacked_if_packed", "until"]
 
 PIPE = "-"
+
+
+def identity_of(args: argparse.Namespace) -> Identity | None:
+    """Read the identities that open what is encrypted; None: none is named. StartupError."""
+    from memoryd.backup.encryption import read_identity
+
+    return None if args.identity is None else read_identity(args.identity)
 
 
 class NotWhole(StartupError):
@@ -132,15 +142,25 @@ def add_snapshot_command(command: Callable[..., Any]) -> Any:
 
 
 def _snapshot(args: argparse.Namespace) -> int:
-    from memoryd.backup.folder import ledger_of, point_of
+    from memoryd.backup.folder import point_of
+    from memoryd.backup.ledgers import ledger_of
     from memoryd.backup.snapshot import write_snapshot
 
     config, _ = settle(args)
     store, chains = read_store(args.folder)
     chain, point = point_of(chains, transaction=args.transaction, time=args.at)
-    limit = config.store.memory_limit_bytes
+    limit, identity = config.store.memory_limit_bytes, identity_of(args)
+    chain.unlock(identity)
     with _written(args.output) as out, working("writing a snapshot"):
-        count = write_snapshot(chain, point, ledger_of(store, ()), out, memory_limit_bytes=limit)
+        count = write_snapshot(
+            chain,
+            point,
+            ledger_of(store, ()),
+            out,
+            memory_limit_bytes=limit,
+            identity=identity,
+            where=Path(tempfile.gettempdir()) if chain.is_encrypted else None,
+        )
     told = {"chain": str(chain.folder), "transaction": point.commit_seq, "time": point.time, "database_bytes": count}
     line = f"transaction {point.commit_seq} of {moment(point.time)}, {size(count)}: every block could be read"
     print(as_json(told) if args.json else line, file=sys.stderr if args.output == PIPE else sys.stdout)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from importlib.metadata import version
 from pathlib import Path
 
+from memoryd.backup.encryption import Encryption, read_recipients
 from memoryd.backup.folder import Pruned, chains_of, histories, history_folder, prune
 from memoryd.backup.scratch import remove_stale
 from memoryd.backup.shipper import Shipper
@@ -17,7 +19,7 @@ from memoryd.daemon.wiring import now_utc
 from memoryd.model.times import from_us
 from memoryd.store.base import Shipping, StoreInfo
 
-__all__ = ["Backups", "header_of"]
+__all__ = ["Backups", "encryption_of", "header_of"]
 
 
 def header_of(info: StoreInfo) -> dict[str, object]:
@@ -31,15 +33,24 @@ def header_of(info: StoreInfo) -> dict[str, object]:
     }
 
 
+def encryption_of(recipients_file: str, database: Path) -> Encryption | None:
+    """Return how the chains of a database are encrypted; empty: they are not. Raises StartupError."""
+    if not recipients_file:
+        return None
+    kept = database.with_name(f"{database.name}.chain-key")
+    return Encryption(read_recipients(Path(recipients_file)), kept, secrets.token_bytes)
+
+
 class Backups:
     """The backups of one store."""
 
     def __init__(self, config: Config, shipping: Shipping, info: StoreInfo, ledger: Path) -> None:
-        """Do nothing yet."""
+        """Do nothing yet; StartupError where chains are to be encrypted, and cannot be."""
         self._config, self._shipping = config, shipping
         self._root, self._store_id = Path(config.backup.directory), info.store_id
         self._folder = history_folder(self._root, info.store_id, info.history_id)
-        self._shipper = Shipper(shipping, self._folder, ledger, header_of(info), now_utc)
+        encryption = encryption_of(config.backup.encrypt_recipients_file, shipping.path)
+        self._shipper = Shipper(shipping, self._folder, ledger, header_of(info), now_utc, encryption)
         self._held: tuple[str, ...] = (f"backups in {self._root}, which were not looked at yet",)
         self._faults: list[str] = []
         self._proof_fault = ""

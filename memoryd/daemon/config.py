@@ -109,6 +109,9 @@ class BackupConfig:
     spool_bytes: int = key_of(
         64 * MIB, "bytes", "of the log that wait for a folder that is slow; then some states are left out", least=MIB
     )
+    encrypt_recipients_file: str = key_of(
+        "", "path", "who may open the chains, as of age -R; empty: they are not encrypted; needs the extra encryption"
+    )
 
 
 @dataclass(frozen=True, slots=True)

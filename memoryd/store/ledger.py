@@ -28,7 +28,7 @@ from memoryd.store.durable import sync_folder, write_file
 from memoryd.store.lines import Line, LineFile, read_line, whole_lines
 from memoryd.store.refusal import StoreRefused
 
-__all__ = ["KEY", "LINES", "PurgeLedger", "PurgeMark", "check_ledger", "goes_on"]
+__all__ = ["KEY", "LINES", "PurgeLedger", "PurgeMark", "check_ledger", "goes_on", "key_of"]
 
 LINES, KEY = "purges.jsonl", "key"
 FORMAT = 1
@@ -80,7 +80,7 @@ class PurgeLedger:
                 folder.mkdir(mode=0o700, parents=True)
                 sync_folder(folder.parent)
             is_new = not self._path.exists() or not self._path.stat().st_size
-            self._key = _key_of(folder / KEY, random_bytes if is_new else None)
+            self._key = _begun_key(folder / KEY, random_bytes) if is_new else key_of(folder / KEY)
             self._file = LineFile(self._path)
         except OSError as error:
             raise StoreRefused(f"the ledger of purges in {folder} cannot be opened: {error.strerror}") from None
@@ -256,32 +256,39 @@ class PurgeLedger:
         return _mark_of(raw)
 
 
-def check_ledger(folder: Path, store_id: str) -> int:
-    """Read all lines of a ledger, and return how many there are; StoreRefused where it is not one of this store."""
+def check_ledger(folder: Path, store_id: str, key: Callable[[], bytes | None] | None = None) -> int:
+    """
+    Read all lines of a ledger, and return how many there are; StoreRefused where it is not one of this store.
+
+    `key` reads its key where that does not lie there in clear; None: whether it is the key of these lines is not known.
+    """
     path = folder / LINES
     try:
         with os.fdopen(open_regular(path, os.O_RDONLY), "rb") as file:
             raw = whole_lines(file.read())
-        key = _key_of(folder / KEY, None)
     except OSError as error:
         raise StoreRefused(f"{error.filename or path} cannot be read: {error.strerror}") from None
     if not raw:
         raise StoreRefused(f"{path} is empty: without the ledger what was purged would come back")
-    _header(raw[0], path, key, store_id)
+    _header(raw[0], path, key() if key is not None else key_of(folder / KEY), store_id)
     for number, line in enumerate(raw[1:], 2):
         read_line(line, path, number)
     return len(raw)
 
 
 def goes_on(ledger: Path, earlier: Path) -> bool:
-    """Whether a ledger has the key of an earlier one, and all lines of it first. OSError."""
-    known = earlier / LINES
-    return (ledger / KEY).read_bytes() == (earlier / KEY).read_bytes() and (
-        not known.exists() or (ledger / LINES).read_bytes().startswith(known.read_bytes())
-    )
+    """
+    Whether a ledger has the key of an earlier one, and all lines of it first. OSError.
+
+    The first line has a digest by the key, which says so where one of the two keys cannot be read.
+    """
+    keys, known = [folder / KEY for folder in (ledger, earlier)], earlier / LINES
+    if all(key.exists() for key in keys) and keys[0].read_bytes() != keys[1].read_bytes():
+        return False
+    return not known.exists() or (ledger / LINES).read_bytes().startswith(known.read_bytes())
 
 
-def _header(raw: bytes, path: Path, key: bytes, store_id: str) -> Line:
+def _header(raw: bytes, path: Path, key: bytes | None, store_id: str) -> Line:
     """Return the first line of a ledger; StoreRefused where it is of another store, or has another key."""
     header = read_line(raw, path, 1)
     if header.get("format") != FORMAT or header.get("store_id") != store_id:
@@ -289,7 +296,7 @@ def _header(raw: bytes, path: Path, key: bytes, store_id: str) -> Line:
             f"{path} is not the ledger of purges of this database ({store_id}); put the right one back, or move it"
             " away to begin a new one"
         )
-    if header["key"] != _key_check(key, store_id):
+    if key is not None and header["key"] != _key_check(key, store_id):
         raise StoreRefused(f"{path.with_name(KEY)} is not the key of {path}; put the right one back")
     return header
 
@@ -303,20 +310,29 @@ def _mark_of(raw: bytes) -> str:
     return hashlib.sha256(raw).hexdigest()[:MARK_DIGITS]
 
 
-def _key_of(path: Path, random_bytes: Callable[[int], bytes] | None) -> bytes:
-    """Return the key of a ledger; one is made by `random_bytes`, if it may be. Raises StoreRefused, OSError."""
+def key_of(path: Path, data: bytes | None = None) -> bytes:
+    """Return the key of a ledger from its file, or from what that held before it was encrypted. Raises StoreRefused."""
     try:
-        key = bytes.fromhex(path.read_text().strip())
+        if data is None:
+            with os.fdopen(open_regular(path, os.O_RDONLY), "rb") as file:
+                data = file.read()
+        key = bytes.fromhex(data.decode("ascii").strip())
     except FileNotFoundError:
-        if random_bytes is None:
-            raise StoreRefused(
-                f"{path} is missing, so no one can tell what the lines of {LINES} stand for; put it back, or move"
-                f" {path.parent} away to begin a new ledger"
-            ) from None
-        key = random_bytes(KEY_BYTES)
-        write_file(path, f"{key.hex()}\n".encode())
+        raise StoreRefused(
+            f"{path} is missing, so no one can tell what the lines of {LINES} stand for; put it back, or move"
+            f" {path.parent} away to begin a new ledger"
+        ) from None
+    except OSError as error:
+        raise StoreRefused(f"{path} cannot be read: {error.strerror}") from None
     except ValueError:
         key = b""
     if len(key) != KEY_BYTES:
         raise StoreRefused(f"{path} is damaged: it holds no key of {KEY_BYTES} bytes; put the right one back")
     return key
+
+
+def _begun_key(path: Path, random_bytes: Callable[[int], bytes]) -> bytes:
+    """Return the key of a ledger that is begun: the one that is there, or a new one. Raises StoreRefused, OSError."""
+    if not path.exists():
+        write_file(path, f"{random_bytes(KEY_BYTES).hex()}\n".encode())
+    return key_of(path)

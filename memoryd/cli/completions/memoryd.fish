@@ -50,7 +50,7 @@ function _shtab_memoryd_using
 end
 
 set -g _shtab_memoryd_commands serve check backup 'backup take' 'backup list' 'backup verify' 'backup prune' 'backup snapshot' restore upgrade downgrade status gc decay enrich reembed compact metrics verify export import review 'review list' 'review approve' 'review reject' jobs 'jobs list' 'jobs show' 'jobs run' 'jobs retry' 'jobs cancel' consolidate reflect sessions users user 'user erase' sandbox 'sandbox open' 'sandbox list' 'sandbox close' grant 'grant list' 'grant memories' 'grant forget' token 'token issue' 'token attenuate' 'token inspect' 'token revoke' 'token rotate' audit completion
-set -g _shtab_memoryd_opts_with_value --accept-loss --agent --allow --as --at --audience --call --calls-per-second --chat --config --connections --data-dir --door --forgotten --format --grant --id --keep-days --label --ledger --limit --mount --on-conflict --out --outcome --output --rpc --since --socket --state --stored-bytes --stored-memories --text --thread --to-schema --token-file --transaction --ttl --until --user --via --writes-per-day -n -o
+set -g _shtab_memoryd_opts_with_value --accept-loss --agent --allow --as --at --audience --call --calls-per-second --chat --config --connections --data-dir --door --encrypt-to --forgotten --format --grant --id --identity --keep-days --label --ledger --limit --mount --on-conflict --out --outcome --output --rpc --since --socket --state --stored-bytes --stored-memories --text --thread --to-schema --token-file --transaction --ttl --until --user --via --writes-per-day -n -o
 
 complete -c memoryd -e
 complete -c memoryd -f
@@ -81,6 +81,7 @@ complete -c memoryd -n '_shtab_memoryd_using backup take' -l config -x -d 'TOML 
 complete -c memoryd -n '_shtab_memoryd_using backup take' -l data-dir -x -d 'where the database is'
 complete -c memoryd -n '_shtab_memoryd_using backup take' -l socket -x -d 'the admin socket'
 complete -c memoryd -n '_shtab_memoryd_using backup take' -l json -d 'print JSON'
+complete -c memoryd -n '_shtab_memoryd_using backup take' -l encrypt-to -x -d 'recipients of age (age1…, ssh-…), one a line; needs the extra encryption (default: backup.encrypt_recipients_file)'
 complete -c memoryd -n '_shtab_memoryd_using backup; and test $_shtab_memoryd_npos -eq 0' -a list -d 'List the chains of a folder, and which states they lead to.'
 complete -c memoryd -n '_shtab_memoryd_using backup list' -s h -l help -d 'show this help message and exit'
 complete -c memoryd -n '_shtab_memoryd_using backup list' -l config -x -d 'TOML file (default: memoryd.toml where XDG says)'
@@ -93,6 +94,7 @@ complete -c memoryd -n '_shtab_memoryd_using backup verify' -l config -x -d 'TOM
 complete -c memoryd -n '_shtab_memoryd_using backup verify' -l data-dir -x -d 'where the database is'
 complete -c memoryd -n '_shtab_memoryd_using backup verify' -l socket -x -d 'the admin socket'
 complete -c memoryd -n '_shtab_memoryd_using backup verify' -l json -d 'print JSON'
+complete -c memoryd -n '_shtab_memoryd_using backup verify' -l identity -x -d 'what opens a chain that is encrypted, as of age -i'
 complete -c memoryd -n '_shtab_memoryd_using backup; and test $_shtab_memoryd_npos -eq 0' -a prune -d 'Remove chains that are too old, whole; the newest and the last proved one stay.'
 complete -c memoryd -n '_shtab_memoryd_using backup prune' -s h -l help -d 'show this help message and exit'
 complete -c memoryd -n '_shtab_memoryd_using backup prune' -l config -x -d 'TOML file (default: memoryd.toml where XDG says)'
@@ -110,6 +112,7 @@ complete -c memoryd -n '_shtab_memoryd_using backup snapshot' -l json -d 'print 
 complete -c memoryd -n '_shtab_memoryd_using backup snapshot' -s o -l output -x -d 'the new file; -: standard output'
 complete -c memoryd -n '_shtab_memoryd_using backup snapshot' -l at -x -d 'the last state up to a time (local, if it names no zone)'
 complete -c memoryd -n '_shtab_memoryd_using backup snapshot' -l transaction -x -d 'the last state up to a transaction'
+complete -c memoryd -n '_shtab_memoryd_using backup snapshot' -l identity -x -d 'what opens a chain that is encrypted, as of age -i'
 complete -c memoryd -n '_shtab_memoryd_using; and test $_shtab_memoryd_npos -eq 0' -a restore -d 'Make a data directory of a backup, as the store was after one of its transactions.'
 complete -c memoryd -n '_shtab_memoryd_using restore' -s h -l help -d 'show this help message and exit'
 complete -c memoryd -n '_shtab_memoryd_using restore' -l config -x -d 'TOML file (default: memoryd.toml where XDG says)'
@@ -121,6 +124,7 @@ complete -c memoryd -n '_shtab_memoryd_using restore' -l transaction -x -d 'the 
 complete -c memoryd -n '_shtab_memoryd_using restore' -l dry-run -d 'only restore as a trial; nothing is left of it'
 complete -c memoryd -n '_shtab_memoryd_using restore' -l ledger -x -d 'a newer ledger of purges than that of the backup, if it is left'
 complete -c memoryd -n '_shtab_memoryd_using restore' -l reopen-sandboxes -d 'let the doors of sandboxes be opened at the first start'
+complete -c memoryd -n '_shtab_memoryd_using restore' -l identity -x -d 'what opens a chain that is encrypted, as of age -i'
 complete -c memoryd -n '_shtab_memoryd_using; and test $_shtab_memoryd_npos -eq 0' -a upgrade -d 'Migrate a stopped store to the schema of this memoryd, as its next start would. A copy of the database is kept.'
 complete -c memoryd -n '_shtab_memoryd_using upgrade' -s h -l help -d 'show this help message and exit'
 complete -c memoryd -n '_shtab_memoryd_using upgrade' -l config -x -d 'TOML file (default: memoryd.toml where XDG says)'

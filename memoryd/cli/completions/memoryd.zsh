@@ -182,6 +182,7 @@ _shtab_memoryd_backup_snapshot_options=(
   {-o,--output}"[the new file\; -\: standard output]:FILE:"
   "--at[the last state up to a time (local, if it names no zone)]:TIME:"
   "--transaction[the last state up to a transaction]:N:"
+  "--identity[what opens a chain that is encrypted, as of age -i]:FILE:"
   ":the folder of backups, or that of one store:"
 )
 
@@ -194,6 +195,7 @@ _shtab_memoryd_backup_take_options=(
   "--data-dir[where the database is]:DIR:"
   "--socket[the admin socket]:PATH:"
   "--json[print JSON]"
+  "--encrypt-to[recipients of age (age1\…, ssh-\…), one a line\; needs the extra encryption (default\: backup.encrypt_recipients_file)]:FILE:"
   ":the folder of backups, or that of one store:"
 )
 
@@ -206,6 +208,7 @@ _shtab_memoryd_backup_verify_options=(
   "--data-dir[where the database is]:DIR:"
   "--socket[the admin socket]:PATH:"
   "--json[print JSON]"
+  "--identity[what opens a chain that is encrypted, as of age -i]:FILE:"
   ":the folder of backups, or that of one store:"
 )
 
@@ -507,6 +510,7 @@ _shtab_memoryd_restore_options=(
   "--dry-run[only restore as a trial\; nothing is left of it]"
   "--ledger[a newer ledger of purges than that of the backup, if it is left]:DIR:"
   "--reopen-sandboxes[let the doors of sandboxes be opened at the first start]"
+  "--identity[what opens a chain that is encrypted, as of age -i]:FILE:"
   ":the folder of backups, or that of one store, or a snapshot:"
 )
 

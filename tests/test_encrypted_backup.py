@@ -1,0 +1,253 @@
+"""Chains that are encrypted lead to every transaction, for those who hold an identity, and tell others nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import subprocess
+from pathlib import Path
+
+import pyrage
+import pytest
+from memory_client import MessageDraft
+
+from memoryd.backup import shipper as shipping
+from memoryd.backup.chain import BLOCK_BYTES, MANIFEST, BackupDamaged, Chain, digest_of
+from memoryd.backup.encryption import Encryption, NotForUs, read_identity, read_recipients
+from memoryd.backup.folder import chains_of, point_of, restore
+from memoryd.errors import StartupError
+from memoryd.store.lines import LineFile, read_line
+from tests.builders import MEMORY_LIMIT
+from tests.support import BIN, PATIENCE_S, running, short_folder, until
+from tests.test_backup import checkpoint, digests, digests_of, shipped
+from tests.test_snapshot import reaches
+
+SAID = "heliotrope"
+
+
+def identity_in(folder: Path, name: str = "key.txt") -> tuple[Path, str]:
+    """Write an identity to a file as age-keygen does; return it and its recipient."""
+    identity = pyrage.x25519.Identity.generate()
+    path = folder / name
+    path.write_text(f"# created: 2026-11-29\n# public key: {identity.to_public()}\n{identity}\n")
+    return path, str(identity.to_public())
+
+
+def encryption_in(folder: Path, *recipients: str) -> Encryption:
+    return Encryption(recipients, folder / "data" / "memory.duckdb.chain-key", os.urandom)
+
+
+def restored(chains, folder: Path, key: Path | None, **wanted) -> Path:
+    chain, point = point_of(chains, **wanted)
+    target = folder / "restored"
+    shutil.rmtree(target, ignore_errors=True)
+    restore(
+        chain, point, target, chain.folder.parent / "ledger", memory_limit_bytes=MEMORY_LIMIT,
+        random_bytes=os.urandom, closes_sandboxes=True, identity=None if key is None else read_identity(key),
+    )  # fmt: skip
+    return target
+
+
+async def write(client, *, shipper, rng, states) -> None:
+    store = client.ports.store
+    for n in range(25):
+        if rng.random() < 0.6:
+            await client.add(f"note {n} of {rng.random()} {SAID}")
+        else:
+            await client.append(f"t{n % 3}", [MessageDraft(content=f"{SAID} {n} " * rng.randrange(1, 60))])
+        states[store._writer.commit_seq] = await digests(store)
+        if rng.random() < 0.2:
+            await checkpoint(store)
+        if rng.random() < 0.3:
+            await shipper.step()
+
+
+async def test_every_transaction_is_reached_and_no_file_says_what_is_stored(folder, monkeypatch):
+    proofs, prove = [], shipping._prove
+    monkeypatch.setattr(shipping, "_prove", lambda *words: proofs.append(words[-1]) or prove(*words))
+    key, recipient = identity_in(folder)
+    other, _ = identity_in(folder, "other.txt")
+    rng, states = random.Random(7), {}
+    for _ in range(2):
+        async with shipped(folder, encryption_in(folder, recipient)) as (client, shipper):
+            await shipper.step()
+            await write(client, shipper=shipper, rng=rng, states=states)
+            await shipper.prove(MEMORY_LIMIT)
+    store = next((folder / "backup").iterdir())
+    chains = chains_of(store)
+    assert [recipient] == chains[-1].recipients
+    assert 1 == len(chains), "the second start goes on with the chain of the first"
+    held = b"".join(path.read_bytes() for path in store.rglob("*") if path.is_file())
+    assert len(held) > 4 * BLOCK_BYTES
+    for told in (SAID, "alice", "DUCK"):
+        assert told.encode() not in held, told
+    assert not (store / "ledger" / "key").exists()
+    assert sum(Chain.read(chains[0].folder).check()) > 0, "it is checked without a key"
+    reached = sorted({point.commit_seq for point in chains[0].points} & states.keys())
+    assert len(reached) > 0.8 * len(states)
+    for seq in rng.sample(reached, 8):
+        target = restored(chains_of(store), folder, key, transaction=seq)
+        assert states[seq] == digests_of(target / "memory.duckdb"), seq
+    assert [folder / "data"] * 2 == proofs, "what is in clear does not get to the folder of backups"
+    key_there = (folder / "data" / "ledger" / "key").read_bytes()
+    assert key_there == (target / "ledger" / "key").read_bytes()
+    for wrong, said in ((other, "encrypted for others"), (None, "--identity")):
+        with pytest.raises(NotForUs, match=said):
+            restored(chains_of(store), folder, wrong)
+        assert not (folder / "restored").exists()
+
+
+async def test_a_part_that_was_put_in_place_of_another_is_refused_by_its_name(folder):
+    key, recipient = identity_in(folder)
+    async with shipped(folder, encryption_in(folder, recipient)) as (client, shipper):
+        await shipper.step()
+        await client.add("I like tea")
+        await checkpoint(client.ports.store)
+        await shipper.step()
+    chain = chains_of(next((folder / "backup").iterdir()))[0]
+    image = chain.folder / chain.images[0].name
+    data, part = bytearray(image.read_bytes()), BLOCK_BYTES + 16
+    data[:part] = data[part : 2 * part]
+    image.write_bytes(data)
+    with pytest.raises(BackupDamaged, match="block 0 of the database is not what was written"):
+        sum(chain.check())
+    manifest = chain.folder / MANIFEST  # and now one who can write to the folder lets the manifest say so
+    lines = [read_line(line, manifest, n) for n, line in enumerate(manifest.read_bytes().splitlines(), 1)]
+    for line in lines:
+        if line.get("image") == 1:
+            line["blocks"][0][1] = digest_of(bytes(data[:part]))
+    manifest.unlink()
+    written = LineFile(manifest)
+    for line in lines:
+        written.write(line)
+    written.close()
+    assert sum(Chain.read(chain.folder).check()) > 0
+    with pytest.raises(BackupDamaged, match=r"image-000001 is damaged: block 0 is not what was encrypted"):
+        restored(chains_of(chain.folder.parent), folder, key)
+    assert not (folder / "restored").exists()
+
+
+async def test_a_chain_is_begun_where_the_key_is_lost_or_the_recipients_change(folder):
+    (_, first), (_, second) = identity_in(folder, "1"), identity_in(folder, "2")
+
+    async def ship(encryption: Encryption | None) -> list[bool]:
+        async with shipped(folder, encryption) as (client, shipper):
+            await client.add(f"I like {os.urandom(4).hex()}")
+            await shipper.step()
+        return [chain.is_encrypted for chain in chains_of(ledger.parent)]
+
+    async with shipped(folder, None) as (client, shipper):
+        await client.add("I like tea")
+        await shipper.step()
+    ledger = next((folder / "backup").iterdir()) / "ledger"
+    assert [False, True] == await ship(encryption_in(folder, first))
+    assert ["key.age", "purges.jsonl"] == sorted(path.name for path in ledger.iterdir())
+    assert [False, True] == await ship(encryption_in(folder, first))
+    (folder / "data" / "memory.duckdb.chain-key").unlink()
+    assert [False, True, True] == await ship(encryption_in(folder, first))
+    (folder / "data" / "memory.duckdb.chain-key").write_text("{}")
+    assert [False, True, True, True] == await ship(encryption_in(folder, first))
+    assert 5 == len(await ship(encryption_in(folder, second, first)))
+    assert 5 == len(await ship(encryption_in(folder, first, second)))
+    assert [False, *[True] * 4, False] == await ship(None)
+    assert ["key", "purges.jsonl"] == sorted(path.name for path in ledger.iterdir())
+    assert 0o600 == (folder / "data" / "memory.duckdb.chain-key").stat().st_mode & 0o777
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "names no recipient"),
+        ("# only a comment\n", "names no recipient"),
+        ("age1nonsense\n", "recipient 1 is not what memoryd encrypts to"),
+        ("AGE-SECRET-KEY-1QQQ\n", "a private key; name its public one"),
+        ("\udcff", "is no text"),
+    ],
+)
+def test_recipients_that_cannot_be_used_are_named(folder, text, said):
+    path = folder / "recipients.txt"
+    path.write_bytes(text.encode(errors="surrogateescape"))
+    with pytest.raises(StartupError, match=said) as refused:
+        read_recipients(path)
+    assert str(path) in str(refused.value)
+    assert "QQQ" not in str(refused.value)
+
+
+@pytest.mark.parametrize("text", ["", "age1nonsense", "-----BEGIN OPENSSH PRIVATE KEY-----\nx\n", "AGE-SECRET-KEY-1Q"])
+def test_an_identity_that_cannot_be_used_is_named_and_not_shown(folder, text):
+    path = folder / "key.txt"
+    path.write_text(text)
+    with pytest.raises(StartupError, match="holds no identity") as refused:
+        read_identity(path)
+    assert "KEY-1Q" not in str(refused.value).replace("AGE-SECRET-KEY-1…", "")
+
+
+@pytest.mark.parametrize("kind", ["ed25519", "rsa"])
+def test_keys_of_ssh_do_as_well(folder, kind):
+    if shutil.which("ssh-keygen") is None:
+        pytest.skip("ssh-keygen is not there")
+    path = folder / "id"
+    subprocess.run(["ssh-keygen", "-q", "-t", kind, "-N", "", "-f", path], check=True)
+    encryption = Encryption(read_recipients(Path(f"{path}.pub")), folder / "kept", os.urandom)
+    cipher, header = encryption.begin()
+    assert cipher.key == read_identity(path).cipher(header, path).key
+
+
+def memoryd(*words: object, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    env = {"PATH": os.environ["PATH"], "HOME": "/", "MEMORYD_EMBEDDING_PROVIDER": "none"}
+    return subprocess.run(
+        [BIN / "memoryd", *map(str, words)], input=stdin, env=env, capture_output=True, check=False, timeout=PATIENCE_S
+    )
+
+
+def test_a_daemon_ships_for_a_recipient_and_the_holder_of_its_identity_restores():
+    with short_folder() as folder:
+        key, recipient = identity_in(folder)
+        (folder / "to.txt").write_text(f"# of the safe\n{recipient}\n")
+        for name in ("b", "d"):
+            (folder / name).mkdir()
+        config = f'[backup]\ndirectory = "{folder}/b"\nship_s = 1\nencrypt_recipients_file = "{folder}/to.txt"\n'
+        with running(folder / "d", config=config) as daemon, daemon.client() as memory:
+            memory.add("I like tea")
+            purged = memory.add(f"my locker code is {SAID}").memory
+            memory.run_job("backup")
+            assert until(lambda: any(Chain.read(path.parent).proofs for path in folder.glob("b/*/*/manifest.jsonl")))
+            at = memory.server_info().commit_seq
+            memory.delete(purged.id, purge=True)
+            last = memory.server_info().commit_seq
+            assert until(lambda: any(reaches(path.parent, last) for path in folder.glob("b/*/*/manifest.jsonl")))
+        listed = memoryd("backup", "list", folder / "b")
+        assert f"encrypted for {recipient}" in listed.stdout.decode(), listed
+        assert "proved up to" in listed.stdout.decode()
+        checked = memoryd("backup", "verify", folder / "b")
+        assert (0, True) == (checked.returncode, b"not restored as a trial" in checked.stderr), checked
+        refused = memoryd("restore", folder / "b", "--data-dir", folder / "r")
+        assert (78, True) == (refused.returncode, b"--identity" in refused.stderr), refused
+        verified = memoryd("backup", "verify", folder / "b", "--identity", key, "--json")
+        assert last <= json.loads(verified.stdout)["proved"], verified
+        snapshot = memoryd("backup", "snapshot", folder / "b", "-o", "-", "--identity", key)
+        for source, stdin in ((folder / "b", b""), ("-", snapshot.stdout)):
+            more = ("--transaction", at) if not stdin else ()
+            done = memoryd("restore", source, "--data-dir", folder / "r", "--identity", key, *more, stdin=stdin)
+            assert 0 == done.returncode, done.stderr
+            with running(folder / "r") as daemon, daemon.client() as memory:
+                assert ["I like tea"] == [one.content for one in memory.pages()]
+            shutil.rmtree(folder / "r")
+        assert not list(folder.glob("b/*/.scratch-*"))
+
+
+def test_a_stopped_store_is_taken_for_a_recipient():
+    with short_folder() as folder:
+        key, recipient = identity_in(folder)
+        (folder / "to.txt").write_text(recipient)
+        for name in ("b", "d"):
+            (folder / name).mkdir()
+        with running(folder / "d") as daemon, daemon.client() as memory:
+            memory.add("I like tea")
+        taken = memoryd("backup", "take", folder / "b", "--data-dir", folder / "d", "--encrypt-to", folder / "to.txt")
+        assert 0 == taken.returncode, taken
+        assert 0 == memoryd("restore", folder / "b", "--data-dir", folder / "r", "--identity", key).returncode
+        missing = memoryd("backup", "take", folder / "b", "--data-dir", folder / "d", "--encrypt-to", folder / "no")
+        assert (78, True) == (missing.returncode, b"no cannot be read" in missing.stderr), missing
