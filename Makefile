@@ -9,7 +9,7 @@ SERVICES := $(filter %_service.proto,$(PROTOS))
 DATA ?=
 JOBS ?= 3  # test files at a time: on two cores, a third uses what the others wait
 
-.PHONY: other-python help setup demo serve test quick check proto stubs-check client client-check completion completion-check graph graph-check lint types architecture bench eval ablate tune compare compare-others test-llm train-readers fuzz properties soak faults crash attack mutants lock wheel release deb test-deb clean
+.PHONY: other-python help setup demo serve test quick check proto stubs-check client client-check completion completion-check graph graph-check lint types architecture bench eval ablate tune compare compare-others test-llm train-readers fuzz properties soak faults crash attack mutants lock wheel release model-wheel deb test-deb clean
 
 help:  ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -174,6 +174,9 @@ wheel: $(READY)  ## Build dist/memoryd-….whl: the client and the command alone
 
 release: $(READY)  ## dist/ of the last commit: wheel and sdist built twice and compared, SBOM, licences, SHA256SUMS
 	deploy/release/build.sh $(BIN)/python
+
+model-wheel: $(READY)  ## dist/memoryd_model_minilm-….whl: the model's file in a package of our own
+	deploy/model/build.sh $(BIN)/python
 
 deb: wheel  ## dist/memoryd_….deb with the locked packages, for Debian 12 (/usr/bin/python3 has to be this Python)
 	deploy/debian/build.sh $(BIN)/python

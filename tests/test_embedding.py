@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import json
 import shutil
 import threading
@@ -32,7 +31,7 @@ def builtin():
 @pytest.fixture
 def model_folder(folder) -> Path:
     """The packaged model in the Hugging Face layout."""
-    package = Path(importlib.util.find_spec(packaged.PACKAGE).origin).parent
+    package = packaged._package()
     (folder / "onnx").mkdir()
     (folder / "1_Pooling").mkdir()
     shutil.copy(package / "model.onnx", folder / "onnx" / "model.onnx")
@@ -133,7 +132,7 @@ def test_the_probe_tells_a_processor_whose_sums_stop_at_16_bits(most, monkeypatc
 
 
 def test_a_missing_model_is_refused_with_the_way_out(monkeypatch):
-    monkeypatch.setattr(packaged, "PACKAGE", "no_such_package_here")
+    monkeypatch.setattr(packaged, "PACKAGES", ("no_such_package_here",))
     with pytest.raises(ModelRefused, match="pip install"):
         builtin_encoder()
 

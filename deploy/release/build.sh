@@ -20,11 +20,14 @@ done
 diff -r "$work/once/dist" "$work/again/dist" || { echo "two builds differ"; exit 1; }
 echo "built twice, byte for byte the same"
 cp "$work"/once/dist/* dist/
+deploy/model/build.sh "$python" "$work/model"
+deploy/model/build.sh "$python" dist
+cmp "$work"/model/*.whl dist/memoryd_model_minilm-*.whl || { echo "two builds of the model's wheel differ"; exit 1; }
 
 echo "the server's packages, as its lock names them"
 "$python" -m venv "$work/server"
 "$work/server/bin/pip" install -q --require-hashes --no-deps --only-binary :all: -r deploy/requirements.lock
-"$work/server/bin/pip" install -q --no-deps dist/*.whl
+"$work/server/bin/pip" install -q --no-deps dist/memoryd-*.whl
 "$work/server/bin/pip" uninstall -q -y pip setuptools
 "$python" -m venv "$work/tools"
 "$work/tools/bin/pip" install -q --require-hashes --no-deps -r deploy/release/requirements.lock

