@@ -184,5 +184,11 @@ MUTANTS_OF_OPERATIONS = [
         "self._store",
         "tests/test_encrypted_backup.py",
     ),
+    (
+        "memoryd/backup/points.py",
+        "        if self._in_brief and len(self) > 1:",
+        "        if self._in_brief and self:",
+        "tests/test_backup.py",
+    ),
     ("memoryd/backup/folder.py", "            if is_begun(path):", "            if True:", "tests/test_backup.py"),
 ]

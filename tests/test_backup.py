@@ -17,6 +17,7 @@ from memory_client import MessageDraft
 
 from memoryd.backup.chain import MANIFEST, BackupDamaged, Chain
 from memoryd.backup.folder import chains_of, point_of, prove, prune, restore
+from memoryd.backup.points import Point, Points
 from memoryd.backup.shipper import Shipper
 from memoryd.domain.forgetting.catch_up import catch_up
 from memoryd.store.base import Spool
@@ -300,3 +301,29 @@ async def test_a_manifest_names_nothing_that_was_stored(folder):
     assert "alice" not in text
     assert all(json.loads(line) for line in text.splitlines())
     assert all(0o600 == path.stat().st_mode & 0o777 for path in chain.folder.iterdir())
+
+
+def test_of_a_million_states_a_daemon_keeps_two_and_a_reader_32_bytes_each():
+    whole, brief = Points(), Points(in_brief=True)
+    for n in range(100_000):
+        for points in (whole, brief):
+            points.append(Point(n // 2, 10 * n, 1, 100 * n))
+    assert (100_000, 50_000) == (len(whole), whole.state_count)
+    assert (2, 50_000) == (len(brief), brief.state_count)
+    assert [whole[0], whole[-1]] == list(brief) == [Point(0, 0, 1, 0), Point(49_999, 999_990, 1, 9_999_900)]
+    assert whole[70_000:70_002] == [Point(35_000, 700_000, 1, 7_000_000), Point(35_000, 700_010, 1, 7_000_100)]
+    assert sum(column.buffer_info()[1] * column.itemsize for column in whole._columns) == 32 * len(whole)
+
+
+async def test_what_is_kept_in_brief_says_the_same_of_a_chain(folder):
+    async with shipped(folder) as (client, shipper):
+        for n in range(6):
+            await client.add(f"note {n} of the day")
+            await shipper.step()
+        assert len(shipper._writer.chain.points) == 2
+    store = next((folder / "backup").iterdir())
+    whole, brief = chains_of(store)[0], chains_of(store, in_brief=True)[0]
+    assert len(whole.points) > 2
+    assert (whole.points[0], whole.points[-1]) == tuple(brief.points)
+    assert whole.points.state_count == brief.points.state_count == len({point.commit_seq for point in whole.points})
+    assert (whole.hashes, whole.line_count) == (brief.hashes, brief.line_count)

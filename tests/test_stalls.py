@@ -1,4 +1,4 @@
-"""Processes that stand still: the daemon itself, a client that does not read its answers, and calls without any time."""
+"""Processes that stand still: the daemon, a client that does not read its answers, and calls without any time."""
 
 from __future__ import annotations
 

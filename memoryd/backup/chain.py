@@ -17,11 +17,12 @@ import hashlib
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any
 
 from memoryd.backup.encryption import OVERHEAD, RECIPIENTS, WRAPPED, Cipher, Identity, NotForUs
+from memoryd.backup.points import Point, Points
 from memoryd.errors import EXIT_DAMAGED
 from memoryd.store.lines import Line, read_line, whole_lines
 from memoryd.store.refusal import StoreRefused
@@ -56,21 +57,6 @@ class BackupDamaged(StoreRefused):
     exit_code = EXIT_DAMAGED
 
 
-class Point(NamedTuple):
-    """A state that a chain leads to."""
-
-    commit_seq: int
-    time_us: int
-    generation: int
-    log_end: int
-    """The bytes of the generation's log that lead to it."""
-
-    @property
-    def time(self) -> datetime:
-        """When its last transaction was written (UTC)."""
-        return datetime.fromtimestamp(self.time_us / 1e6, UTC)
-
-
 @dataclass(slots=True)
 class Image:
     """Some blocks of the file, in the order in which they are stored, by their place in it."""
@@ -103,8 +89,7 @@ class Chain:
     header: Line
     images: list[Image] = field(default_factory=list)
     logs: dict[int, list[_Piece]] = field(default_factory=dict)
-    points: list[Point] = field(default_factory=list)
-    """Oldest first."""
+    points: Points = field(default_factory=Points)
     proofs: list[tuple[int, int]] = field(default_factory=list)
     """The transactions up to which it was restored as a trial, and when, in microseconds since 1970 (UTC)."""
     line_count: int = 0
@@ -113,8 +98,12 @@ class Chain:
     """Reads and writes its parts; None: it is not encrypted, or its key is not known."""
 
     @classmethod
-    def read(cls, folder: Path) -> Chain:
-        """Read a manifest; what was written in part at its end is left out. Raises BackupDamaged."""
+    def read(cls, folder: Path, *, in_brief: bool = False) -> Chain:
+        """
+        Read a manifest; what was written in part at its end is left out. Raises BackupDamaged.
+
+        `in_brief`: of its states the first and the last are kept.
+        """
         path = folder / MANIFEST
         try:
             data = path.read_bytes()
@@ -126,7 +115,7 @@ class Chain:
             raise BackupDamaged(str(error).partition(";")[0]) from None
         if not lines or lines[0].get("format") != FORMAT:
             raise BackupDamaged(f"{path} is no manifest of a backup that this memoryd knows")
-        chain = cls(folder, lines[0])
+        chain = cls(folder, lines[0], points=Points(in_brief=in_brief))
         for number, line in enumerate(lines[1:], 1):
             if line.get("number", number) != number:
                 raise BackupDamaged(f"{path} is damaged: its line {number + 1} is not the one that was written there")

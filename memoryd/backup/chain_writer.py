@@ -20,6 +20,7 @@ from memoryd.backup.chain import (
     sync_now_and_then,
 )
 from memoryd.backup.encryption import Cipher
+from memoryd.backup.points import Points
 from memoryd.errors import Unavailable
 from memoryd.store.base import LogTail
 from memoryd.store.durable import put_in_place, sync_folder, write_all
@@ -37,12 +38,12 @@ class ChainWriter:
         self._manifest = LineFile(folder / MANIFEST)
         self._manifest.lines = []
         if (folder / MANIFEST).stat().st_size:
-            self.chain = Chain.read(folder)
+            self.chain = Chain.read(folder, in_brief=True)
         else:
             self._write({"format": FORMAT, **header})
             sync_folder(folder)
             sync_folder(folder.parent)
-            self.chain = Chain(folder, {"format": FORMAT, **header})
+            self.chain = Chain(folder, {"format": FORMAT, **header}, points=Points(in_brief=True))
         self.chain.cipher = cipher
         self.chain.unlock(None)
 

@@ -79,9 +79,9 @@ def store_folder(folder: Path) -> Path:
     )
 
 
-def chains_of(store: Path, faults: list[str] | None = None) -> list[Chain]:
+def chains_of(store: Path, faults: list[str] | None = None, *, in_brief: bool = False) -> list[Chain]:
     """
-    Return the chains of a store that have their header, the oldest first.
+    Return the chains of a store that have their header, the oldest first; `in_brief` without most of their states.
 
     Raises BackupDamaged; with `faults`, a chain that cannot be read is left out and told there.
     """
@@ -89,7 +89,7 @@ def chains_of(store: Path, faults: list[str] | None = None) -> list[Chain]:
     for path in sorted(store.glob(f"*/{MANIFEST}")):
         try:
             if is_begun(path):
-                chains.append(Chain.read(path.parent))
+                chains.append(Chain.read(path.parent, in_brief=in_brief))
         except BackupDamaged as damage:
             if faults is None:
                 raise

@@ -214,7 +214,7 @@ class Shipper:
     def _open(self, commit_seq: int) -> ChainWriter:
         """Go on with the newest chain of this version, if the store goes on from it; else begin one."""
         self._drop()
-        chains = chains_of(self._store, [])
+        chains = chains_of(self._store, [], in_brief=True)
         for chain in chains:
             if not chain.images:  # a copy that was never finished
                 shutil.rmtree(chain.folder)

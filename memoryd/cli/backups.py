@@ -121,7 +121,7 @@ def _row(chain: Chain) -> dict[str, Any]:
         "first_time": first and first.time,
         "last_transaction": last and last.commit_seq,
         "last_time": last and last.time,
-        "state_count": len({point.commit_seq for point in chain.points}),
+        "state_count": chain.points.state_count,
         "stored_bytes": chain.stored_bytes,
         "recipients": list(chain.recipients),
         "proved_transaction": proved and proved[0],
@@ -132,7 +132,7 @@ def _row(chain: Chain) -> dict[str, Any]:
 def _list(args: argparse.Namespace) -> int:
     from memoryd.backup.folder import stores_in
 
-    chains = [chain for folder in stores_in(args.folder.resolve()) for chain in read_chains(folder)]
+    chains = [chain for folder in stores_in(args.folder.resolve()) for chain in read_chains(folder, in_brief=True)]
     rows = [_row(chain) for chain in chains]
     if args.json:
         print(as_json({"chains": rows}))
@@ -193,7 +193,7 @@ def _prune(args: argparse.Namespace) -> int:
     from memoryd.backup.folder import prune
 
     config, _ = settle(args)
-    _, chains = read_store(args.folder)
+    _, chains = read_store(args.folder, in_brief=True)
     keep_days = config.backup.keep_days if args.keep_days is None else args.keep_days
     if keep_days < 0:
         raise InvalidArgument(f"--keep-days is {keep_days}; it is at least 0", field="keep_days")
@@ -288,7 +288,7 @@ def _restore_of(args: argparse.Namespace) -> int:
     others = [folder for folder in histories(store.parent, chain.header["store_id"]) if folder != store]
     if args.is_snapshot and config.backup.directory:
         others += histories(Path(config.backup.directory), chain.header["store_id"])
-    every = [*chains, *(later for folder in others for later in chains_of(folder, []))]
+    every = [*chains, *(later for folder in others for later in chains_of(folder, [], in_brief=True))]
     ledger = args.ledger or ledger_of(store, others)
     with working("restoring"):
         now = restore(
@@ -300,7 +300,7 @@ def _restore_of(args: argparse.Namespace) -> int:
             random_bytes=secrets.token_bytes,
             closes_sandboxes=not args.reopen_sandboxes,
             identity=identity,
-            above=max(known.commit_seq for one in every for known in one.points),  # all of these were given
+            above=max(one.points[-1].commit_seq for one in every if one.points),  # all up to these were given
         )
     _say(
         args,

@@ -12,20 +12,20 @@ if TYPE_CHECKING:
 __all__ = ["read_chains", "read_store"]
 
 
-def read_store(folder: Path, *, strict: bool = False) -> tuple[Path, list[Chain]]:
+def read_store(folder: Path, *, strict: bool = False, in_brief: bool = False) -> tuple[Path, list[Chain]]:
     """Return the folder of the only history of a store there, and its chains as of `read_chains`. StoreRefused."""
     from memoryd.backup.folder import store_folder
 
     store = store_folder(folder.resolve())
-    return store, read_chains(store, strict=strict)
+    return store, read_chains(store, strict=strict, in_brief=in_brief)
 
 
-def read_chains(store: Path, *, strict: bool = False) -> list[Chain]:
+def read_chains(store: Path, *, strict: bool = False, in_brief: bool = False) -> list[Chain]:
     """Return the chains of a history of a store; those that cannot be read are told, or refused where it is strict."""
     from memoryd.backup.folder import chains_of
 
     faults = list[str]()
-    chains = chains_of(store, None if strict else faults)
+    chains = chains_of(store, None if strict else faults, in_brief=in_brief)
     for fault in faults:
         print(f"memoryd: warning: {fault}", file=sys.stderr)
     return chains

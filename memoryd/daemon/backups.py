@@ -126,7 +126,7 @@ class Backups:
         for folder in histories(self._root, self._store_id):
             if not dry_run:
                 remove_stale(folder)
-            gone += prune(chains_of(folder, []), now=progress.now, keep=keep, dry_run=dry_run)
+            gone += prune(chains_of(folder, [], in_brief=True), now=progress.now, keep=keep, dry_run=dry_run)
         return gone
 
     async def _look(self) -> None:
@@ -139,7 +139,7 @@ class Backups:
         keep = timedelta(days=self._config.backup.keep_days)
         told, proofs = [], list[int]()
         for folder in histories(self._root, self._store_id):
-            chains = chains_of(folder, faults)
+            chains = chains_of(folder, faults, in_brief=True)
             proofs += [time_us for chain in chains for _, time_us in chain.proofs]
             for chain in chains[:-1]:
                 day = f"until {chain.points[-1].time + keep:%Y-%m-%d}" if chain.points else "until it is pruned"
