@@ -37,6 +37,7 @@ def test_a_file_and_the_environment_set_keys_and_the_environment_wins(folder):
         ("[store]\nmin_free_bytes = 'much'\n", "must be a whole number, not 'much'"),
         ("[store]\nmin_free_bytes = 1.5\n", "must be a whole number"),
         ("[store]\nmin_free_bytes = -1\n", "at least 0"),
+        ("[store]\nmemory_limit_bytes = 67108864\n", "at least 134217728"),
         ("[memory]\ndelete_grace_days = 1e300\n", "at most 36525"),
         ("[store]\npath = ' '\n", "store.path is empty"),
         ("[store]\nmin_free_bytes = true\n", "must be a whole number"),

@@ -95,7 +95,7 @@ class StoreConfig:
 
     path: str = key_of("{data_dir}/memory.duckdb", "path", "the database; {data_dir} is the data directory")
     ledger: str = key_of("{data_dir}/ledger", "path", "the folder that notes what was purged, for older copies")
-    memory_limit_bytes: int = key_of(256 * MIB, "bytes", "what DuckDB may take", least=32 * MIB)
+    memory_limit_bytes: int = key_of(256 * MIB, "bytes", "what DuckDB may take", least=128 * MIB)
     min_free_bytes: int = key_of(256 * MIB, "bytes", "below so much free space, writes are refused")
 
 
