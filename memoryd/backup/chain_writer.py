@@ -36,7 +36,6 @@ class ChainWriter:
         """Begin a chain, or go on with one of the same header; OSError, BackupDamaged."""
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._manifest = LineFile(folder / MANIFEST)
-        self._manifest.lines = []
         if (folder / MANIFEST).stat().st_size:
             self.chain = Chain.read(folder, in_brief=True)
         else:

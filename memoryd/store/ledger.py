@@ -15,7 +15,7 @@ import contextlib
 import hashlib
 import hmac
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -25,7 +25,7 @@ from memoryd.model.change import PURGE, ChangeSet
 from memoryd.model.erasure import ErasedKind, ErasedThing, Erasures, Purged, erased_by
 from memoryd.paths import open_regular
 from memoryd.store.durable import sync_folder, write_file
-from memoryd.store.lines import Line, LineFile, read_line, whole_lines
+from memoryd.store.lines import STEP_BYTES, Line, LineFile, read_line, whole_lines
 from memoryd.store.refusal import StoreRefused
 
 __all__ = ["KEY", "LINES", "PurgeLedger", "PurgeMark", "check_ledger", "goes_on", "key_of"]
@@ -65,7 +65,6 @@ class PurgeLedger:
         """
         self._path, self._noted, self._history_id = folder / LINES, noted.number, history_id
         self._digest, self._is_begun = noted.digest, False
-        self._lines: list[bytes] = []
         self.fault = ""
         """Why nothing more can be purged; empty: it can."""
         self.gap = ""
@@ -93,8 +92,7 @@ class PurgeLedger:
             raise
 
     def _begin(self, store_id: str) -> None:
-        self._lines, self._file.lines = self._file.lines, []
-        if not self._lines:
+        if not self._file.end:
             self._last, self._is_begun = self._noted, True
             self._append(
                 {
@@ -109,24 +107,22 @@ class PurgeLedger:
             if self._noted:
                 self.gap = f"{self._path} is new: it does not know the first {self._noted} purges"
             return
-        header = _header(self._lines[0], self._path, self._key, store_id)
+        header = _header(self._file.first(), self._path, self._key, store_id)
         if header["first"] > self._noted + 1:
             self.gap = f"{self._path} begins at purge {header['first']}; the database knows {self._noted} before it"
-        last = next((line["purge"] for line, _ in self._from_the_end() if "purge" in line), header["first"] - 1)
+        last = next((line["purge"] for line, _ in self._file.backwards() if "purge" in line), header["first"] - 1)
         if last < self._noted:
             self.gap = f"{self._path} ends at purge {last}; the database knows {self._noted}: put the newer one back"
         self._last = max(last, self._noted)
         self._refuse_another_history(last)
-        histories = (line["history"] for line, _ in self._from_the_end() if "history" in line)
+        histories = (line["history"] for line, _ in self._file.backwards() if "history" in line)
         self._is_begun = not self._history_id or self._history_id == next(histories, header.get("history", ""))
-        if not self.is_behind:
-            self._lines = []
 
     def _refuse_another_history(self, last: int) -> None:
         """Raise StoreRefused where the line that the store has noted is another one here."""
         if not self._digest or last < self._noted:
             return
-        raw = next((raw for line, raw in self._from_the_end() if line.get("purge") == self._noted), b"")
+        raw = next((raw for line, raw in self._file.backwards() if line.get("purge") == self._noted), b"")
         if raw and _mark_of(raw) != self._digest:
             raise StoreRefused(
                 f"{self._path} is of another history of this store: it ends at purge {last}, the database at"
@@ -138,7 +134,7 @@ class PurgeLedger:
         digests: set[str] = set()
         tombstones: dict[str, set[str]] = {}
         void: set[int] = set()
-        for line, _ in self._from_the_end() if self._last > self._noted else ():
+        for line, _ in self._file.backwards() if self._last > self._noted else ():
             if "void" in line:
                 void.add(line["void"])
                 continue
@@ -195,12 +191,12 @@ class PurgeLedger:
             self._digest = self._append({"purge": self._last + 1, "history": self._history_id})
             self._last, self._is_begun = self._last + 1, True
         else:
-            self._digest = next((_mark_of(raw) for line, raw in self._from_the_end() if "purge" in line), "")
+            self._digest = next((_mark_of(raw) for line, raw in self._file.backwards() if "purge" in line), "")
         return self.mark
 
     def caught_up(self) -> None:
         """Take it that the store has noted what `catch_up` returned."""
-        self._noted, self._lines = self._last, []
+        self._noted = self._last
 
     def record(self, changes: Sequence[ChangeSet], transaction: int) -> int:
         """
@@ -233,12 +229,6 @@ class PurgeLedger:
     def close(self) -> None:
         """Let go of the file."""
         self._file.close()
-
-    def _from_the_end(self) -> Iterator[tuple[Line, bytes]]:
-        """Yield the lines that were there at the start, read and as they stand, the last first; not the header."""
-        for number in range(len(self._lines), 1, -1):
-            raw = self._lines[number - 1]
-            yield read_line(raw, self._path, number), raw
 
     def _append(self, line: Line) -> str:
         """Bring a line to the disk, and return the digest of it. Raises Unavailable."""
@@ -285,7 +275,15 @@ def goes_on(ledger: Path, earlier: Path) -> bool:
     keys, known = [folder / KEY for folder in (ledger, earlier)], earlier / LINES
     if all(key.exists() for key in keys) and keys[0].read_bytes() != keys[1].read_bytes():
         return False
-    return not known.exists() or (ledger / LINES).read_bytes().startswith(known.read_bytes())
+    return not known.exists() or _begins_with(ledger / LINES, known)
+
+
+def _begins_with(path: Path, other: Path) -> bool:
+    with path.open("rb") as whole, other.open("rb") as begin:
+        while wanted := begin.read(STEP_BYTES):
+            if whole.read(len(wanted)) != wanted:
+                return False
+    return True
 
 
 def _header(raw: bytes, path: Path, key: bytes | None, store_id: str) -> Line:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import random
 import threading
 import time
@@ -11,6 +12,7 @@ from typing import TypeVar
 
 from memory_client import (
     ConnectionLost,
+    Filter,
     InternalError,
     MemoryClient,
     MemorydError,
@@ -33,7 +35,9 @@ WORDS = [
     *("velvet", "willow", "yonder", "zephyr", "café", "naïve", "Ωmega", "東京", "🦊", "crème", "Łódź"),
 ]
 THREADS = 6
+EVERY = Filter(include_superseded=True, include_expired=True)
 MOST_MEMORIES, MOST_DELETED, MOST_MESSAGES = 120, 20, 200  # of each user
+MOST_OTHERS = 40  # of each user: what was learnt from messages, and what was superseded
 
 
 class Figures:
@@ -160,8 +164,9 @@ class Worker(threading.Thread):
             self.do_delete,
             self.do_purge,
             self.do_erase_thread,
+            self.do_tidy,
         ]
-        turn = self._rng.choices(turns, weights=[30, 20, 25, 10, 6, 6, 1])[0]
+        turn = self._rng.choices(turns, weights=[30, 20, 25, 10, 6, 6, 1, 1])[0]
         turn = self._balanced(turn)
         try:
             turn(memory)
@@ -240,6 +245,16 @@ class Worker(threading.Thread):
 
     def do_purge(self, memory: MemoryClient) -> None:
         self._gone(memory, purge=True)
+
+    def do_tidy(self, memory: MemoryClient) -> None:
+        """Purge the oldest of what is not in the account, beyond some, so that it does not grow either."""
+        every = self._answered("list", lambda: list(memory.pages(page_size=200, filter=EVERY)))
+        with self.lock:
+            others = [one.id for one in every if one.id not in self.account.memories]
+        for memory_id in others[MOST_OTHERS:]:
+            self._answered("purge", functools.partial(memory.delete, memory_id, purge=True, allow_missing=True))
+            with self.lock:
+                self.account.purged.add(memory_id)
 
     def do_erase_thread(self, memory: MemoryClient) -> None:
         with self.lock:
