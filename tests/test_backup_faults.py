@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from memoryd.backup import shipper as shippers
 from memoryd.backup.chain_writer import ChainWriter
 from memoryd.backup.folder import chains_of, point_of, prove, restore
-from memoryd.backup.ledgers import LEDGER, mirror_ledger
+from memoryd.backup.ledgers import LEDGER, LedgerMirror
 from memoryd.backup.shipper import Shipper
 from memoryd.errors import Unavailable
 from memoryd.store.ledger import KEY, LINES
@@ -50,15 +49,15 @@ async def test_a_file_that_changes_while_it_is_copied_is_not_a_state(folder, mon
     assert expected == digests_of(target / "memory.duckdb")
 
 
-@pytest.mark.parametrize("at", ["mirror_ledger", "add_log", "copy", "add_image"])
+@pytest.mark.parametrize("at", ["step", "add_log", "copy", "add_image"])
 async def test_a_step_that_is_cancelled_anywhere_loses_nothing(folder, monkeypatch, at):
     async with shipped(folder) as (client, shipper):
         await client.add("first")
         await shipper.step()
         reached, go_on = asyncio.Event(), asyncio.Event()
         loop = asyncio.get_running_loop()
-        where, name = (shippers, at) if at == "mirror_ledger" else (ChainWriter, at)
-        real = getattr(where, name)
+        where = LedgerMirror if at == "step" else ChainWriter
+        real = getattr(where, at)
 
         def slow(*args):
             loop.call_soon_threadsafe(reached.set)
@@ -66,7 +65,7 @@ async def test_a_step_that_is_cancelled_anywhere_loses_nothing(folder, monkeypat
             return real(*args)
 
         with monkeypatch.context() as planted:
-            planted.setattr(where, name, slow)
+            planted.setattr(where, at, slow)
             for n in range(3):
                 await client.add(f"note {n}")
                 if at in {"copy", "add_image"}:
@@ -135,12 +134,34 @@ async def test_a_ledger_never_takes_the_place_of_one_that_knows_more(folder):
         assert "does not go on with" in shipper.ledger_fault
     assert mirrored == (the_store(folder) / LEDGER / LINES).read_bytes()
     with pytest.raises(StoreRefused, match="does not go on with"):
-        mirror_ledger(folder / "data" / "ledger", the_store(folder))
+        LedgerMirror(folder / "data" / "ledger", the_store(folder)).step()
     shutil.copytree(the_store(folder) / LEDGER, folder / "data" / "ledger", dirs_exist_ok=True)
     key = folder / "data" / "ledger" / KEY
     key.write_text(f"{os.urandom(32).hex()}\n")
     with pytest.raises(StoreRefused, match="is not the key of"):
         open_duckdb(folder / "data", ledger=folder / "data" / "ledger")
+
+
+async def test_the_mirror_of_a_ledger_is_added_to_and_takes_whole_lines_alone(folder):
+    async with shipped(folder) as (client, shipper):
+        await shipper.step()
+        ledger, mirrored = folder / "data" / "ledger" / LINES, the_store(folder) / LEDGER / LINES
+        was = mirrored.stat().st_ino
+        for n in range(5):
+            gone = (await client.add(f"my locker code is {n} blue")).memory
+            await client.delete(gone.id, purge=True)
+            if n == 3:
+                with mirrored.open("ab") as torn:  # of a step that was killed
+                    torn.write(ledger.read_bytes()[mirrored.stat().st_size :][:7])
+            await shipper.step()
+            assert ledger.read_bytes() == mirrored.read_bytes()
+        assert was == mirrored.stat().st_ino
+        whole = ledger.read_bytes()
+        with ledger.open("ab") as half:
+            half.write(b'{"purge":6,')
+        LedgerMirror(ledger.parent, the_store(folder)).step()
+        assert whole == mirrored.read_bytes()
+        os.truncate(ledger, len(whole))
 
 
 async def test_a_restored_store_does_not_start_without_a_ledger(folder):

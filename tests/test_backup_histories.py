@@ -12,7 +12,7 @@ import pytest
 
 from memoryd.backup.chain import MANIFEST, BackupDamaged, Chain
 from memoryd.backup.folder import chains_of, histories, history_folder, restore
-from memoryd.backup.ledgers import LEDGER, ledger_of, mirror_ledger
+from memoryd.backup.ledgers import LEDGER, LedgerMirror, ledger_of
 from memoryd.backup.shipper import Shipper
 from memoryd.domain.forgetting.catch_up import catch_up
 from memoryd.store.ledger import KEY, LINES
@@ -50,7 +50,7 @@ async def test_what_a_later_history_has_purged_does_not_come_back_with_an_earlie
     assert {"I like tea"} == await purged(target, "my locker code is blue")
     second = history_folder(folder / "backup", first.name, "abcdef0123")
     second.mkdir()
-    mirror_ledger(target / "ledger", second)
+    LedgerMirror(target / "ledger", second).step()
     assert [first, second] == histories(folder / "backup", first.name)
     assert second / LEDGER == ledger_of(first, [second])
     assert second / LEDGER == ledger_of(second, [first])

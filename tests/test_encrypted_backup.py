@@ -156,6 +156,23 @@ async def test_a_chain_is_begun_where_the_key_is_lost_or_the_recipients_change(f
     assert 0o600 == (folder / "data" / "memory.duckdb.chain-key").stat().st_mode & 0o777
 
 
+async def test_a_new_recipient_opens_the_ledger_too_and_no_other_ledger_takes_its_place(folder):
+    (_, first), (key, second) = identity_in(folder, "1"), identity_in(folder, "2")
+    for recipient in (first, second):
+        async with shipped(folder, encryption_in(folder, recipient)) as (client, shipper):
+            await client.delete((await client.add(f"note {recipient}")).memory.id, purge=True)
+            await shipper.step()
+    store = next((folder / "backup").iterdir())
+    restored(chains_of(store), folder, key)
+    kept = {path.name: path.read_bytes() for path in (store / "ledger").iterdir()}
+    shutil.rmtree(folder / "data" / "ledger")
+    async with shipped(folder, encryption_in(folder, first)) as (client, shipper):
+        await client.add("more")
+        await shipper.step()
+        assert "does not go on with" in shipper.ledger_fault
+    assert kept == {path.name: path.read_bytes() for path in (store / "ledger").iterdir()}
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
 from memoryd.backup.encryption import Encryption, Identity, NotForUs
-from memoryd.store.durable import copy_file, sync_folder, write_file
+from memoryd.store.durable import copy_file, sync_folder, write_all, write_file
 from memoryd.store.ledger import KEY, LINES, check_ledger, goes_on, key_of
 from memoryd.store.refusal import StoreRefused
 
-__all__ = ["LEDGER", "SEALED_KEY", "check_copy", "copy_ledger", "ledger_of", "mirror_ledger", "refuse_ledger"]
+__all__ = ["LEDGER", "SEALED_KEY", "LedgerMirror", "check_copy", "copy_ledger", "ledger_of", "refuse_ledger"]
 
 LEDGER = "ledger"
 SEALED_KEY = "key.age"
@@ -62,38 +63,72 @@ def refuse_ledger(ledger: Path, mirrored: Path, store_id: str, identity: Identit
         )
 
 
-def mirror_ledger(ledger: Path, store: Path, encryption: Encryption | None = None) -> None:
+class LedgerMirror:
     """
-    Copy the ledger of purges to the backups of its store, as far as it is not there. OSError.
+    Copies the ledger of purges to the backups of its store, its key encrypted as the chains are.
 
-    Its key is encrypted as the chains are. Raises StoreRefused where the ledger does not go on with what is there: that
-    may be the only one that knows all purges.
+    What is there is only ever added to, as it may be the one that knows all purges.
     """
-    target = store / LEDGER
-    if not target.exists():
-        target.mkdir(mode=0o700)
-        sync_folder(store)
-    _mirror_key(ledger / KEY, target, encryption)
-    mirrored, lines = target / LINES, ledger / LINES
-    known = mirrored.stat().st_size if mirrored.exists() else 0
-    if known == lines.stat().st_size and known and mirrored.stat().st_mtime_ns >= lines.stat().st_mtime_ns:
-        return
-    if not goes_on(ledger, target):
-        raise StoreRefused(
-            f"the ledger of purges in {ledger} does not go on with that in {target}, which is kept: put the right one"
-            " back, or move the folder of the backup away"
-        )
-    copy_file(lines, mirrored)
 
+    def __init__(self, ledger: Path, store: Path, encryption: Encryption | None = None) -> None:
+        """Do nothing yet."""
+        self._ledger, self._target, self._encryption = ledger, store / LEDGER, encryption
+        self._left: tuple[int, ...] = ()
+        """What tells the file that was read and the one that was written, as they were left; empty: not known."""
 
-def _mirror_key(key: Path, target: Path, encryption: Encryption | None) -> None:
-    """Let the copy of a key be as chains are: in clear, or encrypted, and not both."""
-    clear, sealed = target / KEY, target / SEALED_KEY
-    if encryption is None and not clear.exists():
-        copy_file(key, clear)
-    elif encryption is not None and not sealed.exists():
-        write_file(sealed, encryption.wrap(key.read_bytes()))
-    (sealed if encryption is None else clear).unlink(missing_ok=True)
+    def step(self) -> None:
+        """Add what is not there yet. OSError; StoreRefused where the ledger does not go on with what is there."""
+        mirrored, lines = self._target / LINES, self._ledger / LINES
+        if not self._left or self._state() != self._left:
+            self._begin()
+        known = mirrored.stat().st_size
+        with lines.open("rb") as source:
+            source.seek(known)
+            more = source.read()
+        more = more[: more.rfind(b"\n") + 1]  # a line that is written just now may be taken back
+        if more:
+            handle = os.open(mirrored, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+            try:
+                write_all(handle, more)
+                os.fdatasync(handle)
+            finally:
+                os.close(handle)
+        self._left = self._state()
+
+    def _begin(self) -> None:
+        self._left = ()
+        if not self._target.exists():
+            self._target.mkdir(mode=0o700)
+            sync_folder(self._target.parent)
+        if not goes_on(self._ledger, self._target):
+            raise StoreRefused(
+                f"the ledger of purges in {self._ledger} does not go on with that in {self._target}, which is kept: put"
+                " the right one back, or move the folder of the backup away"
+            )
+        self._mirror_key()
+        mirrored = self._target / LINES
+        if not mirrored.exists():
+            write_file(mirrored, b"")
+
+    def _mirror_key(self) -> None:
+        """Let the copy of the key be as chains are: in clear, or encrypted for the present recipients, and not both."""
+        clear, sealed = self._target / KEY, self._target / SEALED_KEY
+        if self._encryption is not None:
+            write_file(sealed, self._encryption.wrap((self._ledger / KEY).read_bytes()))
+            clear.unlink(missing_ok=True)
+            return
+        if not clear.exists():
+            copy_file(self._ledger / KEY, clear)
+        sealed.unlink(missing_ok=True)
+
+    def _state(self) -> tuple[int, ...]:
+        """Return what another file in place of one of the two would change."""
+        try:
+            there, here = (self._target / LINES).stat(), (self._ledger / LINES).stat()
+        except FileNotFoundError:
+            return ()
+        keys = [(self._target / name).exists() for name in (KEY, SEALED_KEY)]
+        return (there.st_dev, there.st_ino, there.st_size, there.st_mtime_ns, here.st_dev, here.st_ino, *keys)
 
 
 def _unwrapped(ledger: Path, identity: Identity | None) -> bytes:

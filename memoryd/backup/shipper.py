@@ -18,7 +18,7 @@ from memoryd.backup.chain import Chain, Image, Point
 from memoryd.backup.chain_writer import ChainWriter
 from memoryd.backup.encryption import Encryption
 from memoryd.backup.folder import chain_name, chains_of
-from memoryd.backup.ledgers import mirror_ledger
+from memoryd.backup.ledgers import LedgerMirror
 from memoryd.errors import Unavailable
 from memoryd.model.times import to_us
 from memoryd.store.base import LogTail, Shipping
@@ -50,7 +50,8 @@ class Shipper:
         clear.
         """
         self._encryption = encryption
-        self._shipping, self._store, self._ledger, self._header = shipping, store, ledger, dict(header)
+        self._shipping, self._store, self._header = shipping, store, dict(header)
+        self._ledger = LedgerMirror(ledger, store, encryption)
         self._clock = clock
         self._writer: ChainWriter | None = None
         self._generation = 0
@@ -169,7 +170,7 @@ class Shipper:
     def _mirror(self) -> None:
         """Mirror the ledger; one that does not go on with what is mirrored is told, and what is mirrored stays."""
         try:
-            mirror_ledger(self._ledger, self._store, self._encryption)
+            self._ledger.step()
             self.ledger_fault = ""
         except StoreRefused as refusal:
             self.ledger_fault = str(refusal)
