@@ -7,10 +7,13 @@ import os
 import random
 import shutil
 import subprocess
+from functools import partial
 from pathlib import Path
 
 import pyrage
 import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ed25519, rsa
 from memory_client import MessageDraft
 
 from memoryd.backup import shipper as shipping
@@ -201,13 +204,13 @@ def test_an_identity_that_cannot_be_used_is_named_and_not_shown(folder, text):
     assert "KEY-1Q" not in str(refused.value).replace("AGE-SECRET-KEY-1…", "")
 
 
-@pytest.mark.parametrize("kind", ["ed25519", "rsa"])
-def test_keys_of_ssh_do_as_well(folder, kind):
-    if shutil.which("ssh-keygen") is None:
-        pytest.skip("ssh-keygen is not there")
-    path = folder / "id"
-    subprocess.run(["ssh-keygen", "-q", "-t", kind, "-N", "", "-f", path], check=True)
-    encryption = Encryption(read_recipients(Path(f"{path}.pub")), folder / "kept", os.urandom)
+@pytest.mark.parametrize("make", [ed25519.Ed25519PrivateKey.generate, partial(rsa.generate_private_key, 65537, 2048)])
+def test_keys_of_ssh_do_as_well(folder, make):
+    key, encoding, formats = make(), serialization.Encoding, serialization
+    path, public = folder / "id", folder / "id.pub"
+    path.write_bytes(key.private_bytes(encoding.PEM, formats.PrivateFormat.OpenSSH, formats.NoEncryption()))
+    public.write_bytes(key.public_key().public_bytes(encoding.OpenSSH, formats.PublicFormat.OpenSSH))
+    encryption = Encryption(read_recipients(public), folder / "kept", os.urandom)
     cipher, header = encryption.begin()
     assert cipher.key == read_identity(path).cipher(header, path).key
 
