@@ -250,8 +250,15 @@ def _take(args: argparse.Namespace) -> int:
         await shipper.finish()
         return point
 
-    with working("copying"):
-        point = asyncio.run(take())
+    from memoryd.store.refusal import StoreInUse
+
+    try:
+        with working("copying"):
+            point = asyncio.run(take())
+    except StoreInUse as error:
+        fact = str(error).partition(";")[0]
+        way = "memoryd jobs run backup" if config.backup.directory else "set backup.directory, and restart it"
+        raise StoreInUse(f"{fact}, which takes its own backups; {way}") from None
     if args.json:
         print(as_json({"transaction": point.commit_seq, "time": point.time}))
     else:
