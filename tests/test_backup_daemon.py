@@ -125,7 +125,8 @@ def test_a_stopped_store_is_backed_up_by_hand(folder, backup):
     with running(folder) as daemon:
         daemon.client().add("I like tea")
         served = command(daemon, "backup", "take", str(backup), "--data-dir", str(folder))
-        assert (78, True) == (served.returncode, "its own backups; set backup.directory" in served.stderr), served.stderr
+        way = "its own backups; set backup.directory"
+        assert (78, True) == (served.returncode, way in served.stderr), served.stderr
     done = command(daemon, "backup", "take", str(backup), "--data-dir", str(folder))
     assert 0 == done.returncode, done.stderr
     assert 1 == len(json.loads(command(daemon, "backup", "list", str(backup), "--json").stdout)["chains"])

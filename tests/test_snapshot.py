@@ -18,6 +18,7 @@ from memory_client import MessageDraft
 from memoryd.backup.chain import Chain
 from memoryd.backup.scratch import scratch
 from memoryd.cli import snapshots
+from memoryd.cli.main import run
 from tests.support import BIN, PATIENCE_S, running, short_folder, until
 
 CONFIG = '[embedding]\nprovider = "none"\n[backup]\ndirectory = "{}"\nship_s = 1\n'
@@ -165,3 +166,21 @@ def test_a_minute_lasts_to_its_end_and_an_age_is_a_time():
     assert 59 == snapshots.until("2026-11-29T11:16").second
     assert 7 == snapshots.until("2026-11-29T11:16:07").second
     assert datetime.now(UTC) - snapshots.until("90m") > timedelta(minutes=89)
+
+
+def test_a_folder_that_cannot_be_written_is_verified_and_archived_elsewhere(backup, monkeypatch, capsys, tmp_path):
+    folder, _ = backup
+    used, real = [], scratch
+
+    def noted(parent):
+        used.append(parent)
+        return real(parent)
+
+    for module in ("folder", "snapshot"):
+        monkeypatch.setattr(f"memoryd.backup.{module}.scratch", noted)
+    monkeypatch.setattr("os.access", lambda path, _: not Path(path).is_relative_to(folder / "b"))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setenv("MEMORYD_EMBEDDING_PROVIDER", "none")
+    for words in (("verify", "b"), ("snapshot", "b", "-o", str(tmp_path / "s.tar"))):
+        assert 0 == run(["backup", words[0], str(folder / words[1]), *words[2:]]), capsys.readouterr()
+    assert [tmp_path, tmp_path] == used

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import secrets
 import sys
 import tempfile
@@ -154,11 +155,12 @@ def _list(args: argparse.Namespace) -> int:
 
 
 def _try(chain: Chain, point: Point, memory_limit_bytes: int, where: Path | None) -> None:
-    """Restore a state as a trial; in the folder `where`, if the chain is encrypted."""
+    """Restore a state as a trial; in `where`, if the chain is encrypted, or its folder cannot be written."""
     from memoryd.backup.folder import prove
 
+    is_elsewhere = chain.is_encrypted or not os.access(chain.folder.parent, os.W_OK)
     with working("restoring as a trial"):
-        prove(chain, point, memory_limit_bytes=memory_limit_bytes, where=where if chain.is_encrypted else None)
+        prove(chain, point, memory_limit_bytes=memory_limit_bytes, where=where if is_elsewhere else None)
 
 
 def _verify(args: argparse.Namespace) -> int:

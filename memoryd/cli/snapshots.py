@@ -159,7 +159,7 @@ def _snapshot(args: argparse.Namespace) -> int:
             out,
             memory_limit_bytes=limit,
             identity=identity,
-            where=Path(tempfile.gettempdir()) if chain.is_encrypted else None,
+            where=None if os.access(store, os.W_OK) and not chain.is_encrypted else Path(tempfile.gettempdir()),
         )
     told = {"chain": str(chain.folder), "transaction": point.commit_seq, "time": point.time, "database_bytes": count}
     line = f"transaction {point.commit_seq} of {moment(point.time)}, {size(count)}: every block could be read"
