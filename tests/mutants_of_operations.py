@@ -174,9 +174,21 @@ MUTANTS_OF_OPERATIONS = [
     ),
     (
         "memoryd/backup/ledgers.py",
-        "            clear.unlink(missing_ok=True)",
+        "            path.unlink()",
         "            pass",
         "tests/test_encrypted_backup.py",
+    ),
+    (
+        "memoryd/store/ledger.py",
+        "_begins_with(ledger / LINES, known, sound_end(known))",
+        "_begins_with(ledger / LINES, known, known.stat().st_size)",
+        "tests/test_backup_histories.py",
+    ),
+    (
+        "memoryd/store/durable.py",
+        "    path.unlink(missing_ok=True)\n    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW",
+        "    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC",
+        "tests/test_backup_faults.py",
     ),
     (
         "memoryd/backup/shipper.py",

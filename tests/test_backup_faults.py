@@ -6,18 +6,22 @@ import asyncio
 import contextlib
 import os
 import shutil
+import zlib
 from pathlib import Path
 
 import pytest
 
+from memoryd.backup.chain import MANIFEST, BackupDamaged
 from memoryd.backup.chain_writer import ChainWriter
 from memoryd.backup.folder import chains_of, point_of, prove, restore
 from memoryd.backup.ledgers import LEDGER, LedgerMirror
 from memoryd.backup.shipper import Shipper
 from memoryd.errors import Unavailable
 from memoryd.store.ledger import KEY, LINES
+from memoryd.store.lines import LineFile, read_line
 from memoryd.store.opening import StoreRefused
 from tests.builders import MEMORY_LIMIT, open_duckdb
+from tests.support import until
 from tests.test_backup import SPOOL, digests, digests_of, restored, shipped
 
 
@@ -59,10 +63,10 @@ async def test_a_step_that_is_cancelled_anywhere_loses_nothing(folder, monkeypat
         where = LedgerMirror if at == "step" else ChainWriter
         real = getattr(where, at)
 
-        def slow(*args):
+        def slow(*args, **more):
             loop.call_soon_threadsafe(reached.set)
             asyncio.run_coroutine_threadsafe(go_on.wait(), loop).result(30)
-            return real(*args)
+            return real(*args, **more)
 
         with monkeypatch.context() as planted:
             planted.setattr(where, at, slow)
@@ -162,6 +166,65 @@ async def test_the_mirror_of_a_ledger_is_added_to_and_takes_whole_lines_alone(fo
         LedgerMirror(ledger.parent, the_store(folder)).step()
         assert whole == mirrored.read_bytes()
         os.truncate(ledger, len(whole))
+
+
+async def test_no_link_in_the_folder_of_backups_is_followed(folder):
+    precious = folder / "precious"
+    async with shipped(folder) as (client, shipper):
+        await shipper.step()
+        store = the_store(folder)
+        chain = next(path.parent for path in store.glob(f"*/{MANIFEST}"))
+        for place in (chain / "log-000001", chain / "image-000002.part", store / LEDGER / f"{KEY}.part"):
+            precious.write_bytes(b"mine")
+            place.unlink(missing_ok=True)
+            place.symlink_to(precious)
+            (store / LEDGER / KEY).unlink(missing_ok=True)
+            await client.add(f"note of {place.name}")
+            if place.name.startswith("image"):
+                await client.ports.store._writer.run(lambda _: client.ports.store._writer._fold())
+            with contextlib.suppress(OSError):
+                await shipper.step()
+            assert b"mine" == precious.read_bytes(), place
+            place.unlink(missing_ok=True)
+        await shipper.step()
+
+
+async def test_a_proof_that_is_stopped_leaves_no_copy(folder):
+    async with shipped(folder) as (client, shipper):
+        await client.add("I like tea")
+        await shipper.begin_chain()
+        store = the_store(folder)
+        proof = asyncio.create_task(shipper.prove(MEMORY_LIMIT))
+        assert await asyncio.to_thread(until, lambda: any(store.glob(".memoryd-scratch-*")))
+        proof.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await proof
+        assert not list(store.glob(".memoryd-scratch-*"))
+
+
+async def test_a_manifest_that_someone_made_is_refused_by_its_name(folder):
+    async with shipped(folder) as (client, shipper):
+        await client.add("I like tea")
+        await shipper.step()
+    manifest = next(the_store(folder).glob(f"*/{MANIFEST}"))
+    header = read_line(manifest.read_bytes().splitlines()[0], manifest, 1)
+    nested = b'{"number":1,"x":' + b"[" * 200_000 + b"]" * 200_000
+    for name, value in (("recipients", 5), ("recipients", [5]), ("store_id", 7), ("key", None), ("time", 1.5)):
+        manifest.unlink()
+        file = LineFile(manifest)
+        file.write({**header, name: value})
+        file.close()
+        with pytest.raises(BackupDamaged, match="is no manifest of a backup"):
+            chains_of(the_store(folder))
+    manifest.unlink()
+    file = LineFile(manifest)
+    file.write(header)
+    file.close()
+    with manifest.open("ab") as written:
+        written.write(nested + b',"crc":' + str(zlib.crc32(nested)).encode() + b"}\n")
+    faults = []
+    assert [] == chains_of(the_store(folder), faults)
+    assert "damaged in line 2" in faults[0]
 
 
 async def test_a_restored_store_does_not_start_without_a_ledger(folder):

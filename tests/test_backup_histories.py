@@ -59,6 +59,25 @@ async def test_what_a_later_history_has_purged_does_not_come_back_with_an_earlie
     assert {"I like tea"} == await purged(folder / "again", "none")
 
 
+@pytest.mark.parametrize("tail", ['{"purge":2,"transact', "\0" * 300, '{"purge":2,"crc":7}\n'])
+async def test_what_is_torn_at_the_end_of_a_mirror_is_no_line_and_is_mended(folder, tail):
+    first = await two_texts(folder)
+    with (first / LEDGER / LINES).open("a") as torn:
+        torn.write(tail)
+    target, _ = restored(chains_of(first), folder) if not tail.endswith("\n") else (None, None)
+    second = history_folder(folder / "backup", first.name, "abcdef0123")
+    if target is not None:
+        assert {"I like tea"} == await purged(target, "my locker code is blue")
+        second.mkdir()
+        LedgerMirror(target / "ledger", second).step()
+        assert second / LEDGER == ledger_of(first, [second])
+    async with shipped(folder) as (client, shipper):
+        await client.delete((await client.add("a note")).memory.id, purge=True)
+        await shipper.step()
+        assert "" == shipper.ledger_fault
+    assert (folder / "data" / "ledger" / LINES).read_bytes() == (first / LEDGER / LINES).read_bytes()
+
+
 async def test_a_ledger_is_taken_for_a_restore_only_if_it_knows_what_the_backup_knows(folder):
     async with shipped(folder) as (client, shipper):
         gone = (await client.add("my locker code is blue")).memory

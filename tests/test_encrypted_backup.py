@@ -18,10 +18,12 @@ from memory_client import MessageDraft
 
 from memoryd.backup import shipper as shipping
 from memoryd.backup.chain import BLOCK_BYTES, MANIFEST, BackupDamaged, Chain, digest_of
-from memoryd.backup.encryption import Encryption, NotForUs, read_identity, read_recipients
+from memoryd.backup.encryption import Encryption, ledger_key, read_identities, read_recipients
 from memoryd.backup.folder import chains_of, point_of, restore
+from memoryd.backup.refusal import NotForUs
 from memoryd.errors import StartupError
 from memoryd.store.lines import LineFile, read_line
+from memoryd.store.refusal import StoreRefused
 from tests.builders import MEMORY_LIMIT
 from tests.support import BIN, PATIENCE_S, running, short_folder, until
 from tests.test_backup import checkpoint, digests, digests_of, shipped
@@ -48,9 +50,19 @@ def restored(chains, folder: Path, key: Path | None, **wanted) -> Path:
     shutil.rmtree(target, ignore_errors=True)
     restore(
         chain, point, target, chain.folder.parent / "ledger", memory_limit_bytes=MEMORY_LIMIT,
-        random_bytes=os.urandom, closes_sandboxes=True, identity=None if key is None else read_identity(key),
+        random_bytes=os.urandom, closes_sandboxes=True, identity=None if key is None else read_identities([key]),
     )  # fmt: skip
     return target
+
+
+def rewrite(manifest: Path, change) -> None:
+    """Write a manifest anew, with checksums that fit."""
+    lines = [read_line(line, manifest, n) for n, line in enumerate(manifest.read_bytes().splitlines(), 1)]
+    manifest.unlink()
+    written = LineFile(manifest)
+    for line in lines:
+        written.write(change(line))
+    written.close()
 
 
 async def write(client, *, shipper, rng, states) -> None:
@@ -117,15 +129,13 @@ async def test_a_part_that_was_put_in_place_of_another_is_refused_by_its_name(fo
     with pytest.raises(BackupDamaged, match="block 0 of the database is not what was written"):
         sum(chain.check())
     manifest = chain.folder / MANIFEST  # and now one who can write to the folder lets the manifest say so
-    lines = [read_line(line, manifest, n) for n, line in enumerate(manifest.read_bytes().splitlines(), 1)]
-    for line in lines:
+
+    def lies(line):
         if line.get("image") == 1:
             line["blocks"][0][1] = digest_of(bytes(data[:part]))
-    manifest.unlink()
-    written = LineFile(manifest)
-    for line in lines:
-        written.write(line)
-    written.close()
+        return line
+
+    rewrite(manifest, lies)
     assert sum(Chain.read(chain.folder).check()) > 0
     with pytest.raises(BackupDamaged, match=r"image-000001 is damaged: block 0 is not what was encrypted"):
         restored(chains_of(chain.folder.parent), folder, key)
@@ -145,28 +155,35 @@ async def test_a_chain_is_begun_where_the_key_is_lost_or_the_recipients_change(f
         await client.add("I like tea")
         await shipper.step()
     ledger = next((folder / "backup").iterdir()) / "ledger"
+    (ledger / "key.part").write_text("of a copy that was killed")
     assert [False, True] == await ship(encryption_in(folder, first))
-    assert ["key.age", "purges.jsonl"] == sorted(path.name for path in ledger.iterdir())
-    assert [False, True] == await ship(encryption_in(folder, first))
+    assert ["key", "key.part", "purges.jsonl"] == sorted(path.name for path in ledger.iterdir())
+    shutil.rmtree(chains_of(ledger.parent)[0].folder)
+    assert [True] == await ship(encryption_in(folder, first))
+    assert ["purges.jsonl"] == [path.name for path in ledger.iterdir()], "no chain in clear is left"
+    assert [True] == await ship(encryption_in(folder, first))
     (folder / "data" / "memory.duckdb.chain-key").unlink()
-    assert [False, True, True] == await ship(encryption_in(folder, first))
+    assert [True, True] == await ship(encryption_in(folder, first))
     (folder / "data" / "memory.duckdb.chain-key").write_text("{}")
-    assert [False, True, True, True] == await ship(encryption_in(folder, first))
-    assert 5 == len(await ship(encryption_in(folder, second, first)))
-    assert 5 == len(await ship(encryption_in(folder, first, second)))
-    assert [False, *[True] * 4, False] == await ship(None)
-    assert ["key", "purges.jsonl"] == sorted(path.name for path in ledger.iterdir())
+    assert [True, True, True] == await ship(encryption_in(folder, first))
+    assert 4 == len(await ship(encryption_in(folder, second, first)))
+    assert 4 == len(await ship(encryption_in(folder, first, second)))
+    with pytest.raises(StoreRefused, match=r"nothing says who may open the next one: set backup\.encrypt_recipients"):
+        await ship(None)
+    assert ["purges.jsonl"] == [path.name for path in ledger.iterdir()]
+    assert [True] * 4 == [chain.is_encrypted for chain in chains_of(ledger.parent)]
     assert 0o600 == (folder / "data" / "memory.duckdb.chain-key").stat().st_mode & 0o777
 
 
-async def test_a_new_recipient_opens_the_ledger_too_and_no_other_ledger_takes_its_place(folder):
-    (_, first), (key, second) = identity_in(folder, "1"), identity_in(folder, "2")
+async def test_each_recipient_opens_the_ledger_with_their_chain_and_no_other_ledger_takes_its_place(folder):
+    (old, first), (key, second) = identity_in(folder, "1"), identity_in(folder, "2")
     for recipient in (first, second):
         async with shipped(folder, encryption_in(folder, recipient)) as (client, shipper):
             await client.delete((await client.add(f"note {recipient}")).memory.id, purge=True)
             await shipper.step()
     store = next((folder / "backup").iterdir())
     restored(chains_of(store), folder, key)
+    restored(chains_of(store)[:1], folder, old)
     kept = {path.name: path.read_bytes() for path in (store / "ledger").iterdir()}
     shutil.rmtree(folder / "data" / "ledger")
     async with shipped(folder, encryption_in(folder, first)) as (client, shipper):
@@ -200,7 +217,7 @@ def test_an_identity_that_cannot_be_used_is_named_and_not_shown(folder, text):
     path = folder / "key.txt"
     path.write_text(text)
     with pytest.raises(StartupError, match="holds no identity") as refused:
-        read_identity(path)
+        read_identities([path])
     assert "KEY-1Q" not in str(refused.value).replace("AGE-SECRET-KEY-1…", "")
 
 
@@ -211,8 +228,9 @@ def test_keys_of_ssh_do_as_well(folder, make):
     path.write_bytes(key.private_bytes(encoding.PEM, formats.PrivateFormat.OpenSSH, formats.NoEncryption()))
     public.write_bytes(key.public_key().public_bytes(encoding.OpenSSH, formats.PublicFormat.OpenSSH))
     encryption = Encryption(read_recipients(public), folder / "kept", os.urandom)
-    cipher, header = encryption.begin()
-    assert cipher.key == read_identity(path).cipher(header, path).key
+    cipher, header = encryption.begin(b"a key")
+    assert cipher.key == read_identities([path]).cipher(header, path).key
+    assert b"a key" == ledger_key(header, cipher, path)
 
 
 def memoryd(*words: object, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
@@ -247,6 +265,8 @@ def test_a_daemon_ships_for_a_recipient_and_the_holder_of_its_identity_restores(
         assert (78, True) == (refused.returncode, b"--identity" in refused.stderr), refused
         verified = memoryd("backup", "verify", folder / "b", "--identity", key, "--json")
         assert last <= json.loads(verified.stdout)["proved"], verified
+        trial = memoryd("restore", folder / "b", "--data-dir", folder / "new" / "deep", "--identity", key, "--dry-run")
+        assert 0 == trial.returncode, trial
         snapshot = memoryd("backup", "snapshot", folder / "b", "-o", "-", "--identity", key)
         for source, stdin in ((folder / "b", b""), ("-", snapshot.stdout)):
             more = ("--transaction", at) if not stdin else ()
@@ -255,7 +275,7 @@ def test_a_daemon_ships_for_a_recipient_and_the_holder_of_its_identity_restores(
             with running(folder / "r") as daemon, daemon.client() as memory:
                 assert ["I like tea"] == [one.content for one in memory.pages()]
             shutil.rmtree(folder / "r")
-        assert not list(folder.glob("b/*/.scratch-*"))
+        assert not list(folder.glob("b/*/.memoryd-scratch-*"))
 
 
 def test_a_stopped_store_is_taken_for_a_recipient():
@@ -269,5 +289,19 @@ def test_a_stopped_store_is_taken_for_a_recipient():
         taken = memoryd("backup", "take", folder / "b", "--data-dir", folder / "d", "--encrypt-to", folder / "to.txt")
         assert 0 == taken.returncode, taken
         assert 0 == memoryd("restore", folder / "b", "--data-dir", folder / "r", "--identity", key).returncode
+        again = memoryd("backup", "take", folder / "b", "--data-dir", folder / "d")
+        assert (78, True) == (again.returncode, b"nothing says who may open the next one" in again.stderr), again
+        other, _ = identity_in(folder, "other.txt")
+        both = ("--identity", other, "--identity", key)
+        assert 0 == memoryd("restore", folder / "b", "--data-dir", folder / "r2", *both).returncode
+        renamed = (folder / "b").rename(folder / "renamed")
+        store = next(renamed.iterdir()).rename(renamed / "copy-of-a-store")
+        written = memoryd("backup", "snapshot", store, "-o", folder / "s.tar", "--identity", key)
+        assert 0 == written.returncode, written
+        assert 0 == memoryd("restore", folder / "s.tar", "--data-dir", folder / "r3").returncode
+        manifest = next(store.glob(f"*/{MANIFEST}"))
+        rewrite(manifest, lambda line: {**line, "key": line["key"][:-40]} if "key" in line else line)
+        damaged = memoryd("restore", store, "--data-dir", folder / "r4", "--identity", key)
+        assert (65, True) == (damaged.returncode, b"its key is not what was written" in damaged.stderr), damaged
         missing = memoryd("backup", "take", folder / "b", "--data-dir", folder / "d", "--encrypt-to", folder / "no")
         assert (78, True) == (missing.returncode, b"no cannot be read" in missing.stderr), missing

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import random
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -147,3 +148,45 @@ def test_a_pipe_in_place_of_the_ledger_or_the_audit_log_is_refused_at_once(folde
     with pytest.raises(Unavailable, match="it is a link, a pipe or a device, and no file"):
         log.check_writable()
     log.close()
+
+
+@pytest.mark.parametrize("step", [1, 2, 7, 64, 1 << 16])
+def test_lines_are_read_from_the_end_as_from_the_begin_whatever_is_read_at_a_time(folder, step, monkeypatch):
+    monkeypatch.setattr(lines, "STEP_BYTES", step)
+    path = folder / "lines"
+    rng = random.Random(step)
+    for count in (0, 1, 2, 9):
+        path.unlink(missing_ok=True)
+        file = lines.LineFile(path)
+        written = [{"n": n, "text": "x\r" * rng.randrange(40)} for n in range(count)]
+        raw = [file.write(line) for line in written]
+        file.close()
+        with path.open("ab") as torn:
+            torn.write(b'{"n":' * rng.randrange(2))
+        assert sum(len(line) + 1 for line in raw) == lines.sound_end(path)
+        file = lines.LineFile(path)
+        assert path.stat().st_size == file.end == sum(len(line) + 1 for line in raw)
+        assert (raw[0] if raw else b"") == file.first()
+        assert list(zip(written, raw, strict=True))[:0:-1] == list(file.backwards())
+        with path.open("ab") as damaged:
+            damaged.write(b'{"n":1,"crc":5}\n')
+        file.close()
+        file = lines.LineFile(path)
+        file.cut()
+        assert path.stat().st_size == sum(len(line) + 1 for line in raw)
+        file.close()
+
+
+def test_a_line_of_many_megabytes_is_read_in_a_pass(folder, monkeypatch):
+    reads, real = [], os.pread
+    monkeypatch.setattr(lines.os, "pread", lambda *args: reads.append(args[1]) or real(*args))
+    path = folder / "lines"
+    file = lines.LineFile(path)
+    for text in ("a", "x" * (8 << 20), "b"):
+        file.write({"text": text})
+    file.close()
+    file = lines.LineFile(path)
+    reads.clear()
+    assert ["b", "x" * (8 << 20)] == [line["text"] for line, _ in file.backwards()]
+    assert sum(reads) == path.stat().st_size - 1
+    file.close()

@@ -65,7 +65,7 @@ def test_a_snapshot_is_piped_and_restored_without_what_was_purged(backup):
     assert 0 == written.returncode, written.stderr
     assert b"every block could be read" in written.stderr
     assert b"heliotrope" not in written.stdout
-    assert not list(folder.glob("b/*/.scratch-*"))
+    assert not list(folder.glob("b/*/.memoryd-scratch-*"))
     done = memoryd("restore", "-", "--data-dir", folder / "r1", "--json", stdin=written.stdout)
     assert 0 == done.returncode, done.stderr
     assert json.loads(done.stdout)["next_transaction"] > 1_000_000
@@ -90,7 +90,7 @@ def test_a_snapshot_of_before_a_purge_brings_nothing_back(backup):
     done = memoryd("restore", target, "--data-dir", folder / "r2")
     assert 0 == done.returncode, done.stderr
     assert ({"I like tea"}, ["hello"]) == contents(folder / "r2")
-    assert not list(folder.glob(".scratch-*"))
+    assert not list(folder.glob(".memoryd-scratch-*"))
 
 
 def test_what_is_no_whole_snapshot_is_refused_and_leaves_nothing(backup):
@@ -126,19 +126,19 @@ def test_a_snapshot_that_is_cut_short_is_no_success_and_leaves_no_copy(backup):
                 process.send_signal(number)
             assert (1 if number is None else 130) == process.wait(PATIENCE_S), number
             assert (b"not whole" in process.stderr.read()) == (number is None)
-        assert not list(folder.glob("b/*/.scratch-*"))
+        assert not list(folder.glob("b/*/.memoryd-scratch-*"))
 
 
 def test_a_copy_that_a_killed_process_left_is_removed_by_the_next_one(backup):
     folder, _ = backup
     store = next(path.parent.parent for path in folder.glob("b/*/*/manifest.jsonl"))
-    (store / ".scratch-old").mkdir()
-    (store / ".scratch-old" / "memory.duckdb").write_bytes(b"heliotrope")
+    (store / ".memoryd-scratch-old").mkdir()
+    (store / ".memoryd-scratch-old" / "memory.duckdb").write_bytes(b"heliotrope")
     (folder / "k.tar.part").write_bytes(b"left")
     with scratch(store) as held:
         assert 0 == memoryd("backup", "snapshot", folder / "b", "-o", folder / "k.tar").returncode
         assert held.exists()
-    assert not list(store.glob(".scratch-*"))
+    assert not list(store.glob(".memoryd-scratch-*"))
     assert not (folder / "k.tar.part").exists()
 
 

@@ -35,7 +35,7 @@ def main(arguments: Sequence[str]) -> int:
         sys.stderr.write(f"{refusal}\n")
         return refusal.exit_code
     except OSError as error:
-        sys.stderr.write(f"{error.filename or folder}: {error.strerror}\n")
+        sys.stderr.write(f"{error.filename or where}: {error.strerror}\n")
         return 1
     return 0
 

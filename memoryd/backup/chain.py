@@ -21,10 +21,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import IO, Any
 
-from memoryd.backup.encryption import OVERHEAD, RECIPIENTS, WRAPPED, Cipher, Identity, NotForUs
+from memoryd.backup.encryption import LEDGER_KEY, OVERHEAD, RECIPIENTS, WRAPPED, Cipher, Identity, ledger_key
 from memoryd.backup.points import Point, Points
-from memoryd.errors import EXIT_DAMAGED
-from memoryd.store.lines import Line, read_line, whole_lines
+from memoryd.backup.refusal import BackupDamaged, NotForUs
+from memoryd.store.lines import Line, read_line
 from memoryd.store.refusal import StoreRefused
 
 __all__ = [
@@ -48,13 +48,8 @@ BLOCK_BYTES = 256 * 1024
 SYNC_BLOCKS = 16  # 4 MiB
 FORMAT = 1
 MANIFEST = "manifest.jsonl"
+NO_MANIFEST = "{} is no manifest of a backup that this memoryd knows"
 MOST_NUMBER = 1 << 56  # microseconds until the year 4253
-
-
-class BackupDamaged(StoreRefused):
-    """A file of a chain is not what was written; the message names it."""
-
-    exit_code = EXIT_DAMAGED
 
 
 @dataclass(slots=True)
@@ -105,25 +100,30 @@ class Chain:
         `in_brief`: of its states the first and the last are kept.
         """
         path = folder / MANIFEST
+        chain = None
         try:
-            data = path.read_bytes()
+            with path.open("rb") as file:
+                for number, raw in enumerate(file):
+                    if not raw.endswith(b"\n"):
+                        break
+                    line = _line(raw[:-1], path, number + 1)
+                    if chain is None:
+                        chain = cls(folder, _header(line, path), points=Points(in_brief=in_brief))
+                    else:
+                        chain._take(line, path, number)
         except OSError as error:
             raise BackupDamaged(f"{path} cannot be read: {error.strerror}") from None
-        try:
-            lines = [read_line(line, path, number) for number, line in enumerate(whole_lines(data), 1)]
-        except StoreRefused as error:
-            raise BackupDamaged(str(error).partition(";")[0]) from None
-        if not lines or lines[0].get("format") != FORMAT:
-            raise BackupDamaged(f"{path} is no manifest of a backup that this memoryd knows")
-        chain = cls(folder, lines[0], points=Points(in_brief=in_brief))
-        for number, line in enumerate(lines[1:], 1):
-            if line.get("number", number) != number:
-                raise BackupDamaged(f"{path} is damaged: its line {number + 1} is not the one that was written there")
-            try:
-                chain.add(line)
-            except (KeyError, TypeError, ValueError):
-                raise BackupDamaged(f"{path} has a line {number + 1} that this memoryd does not know") from None
+        if chain is None:
+            raise BackupDamaged(NO_MANIFEST.format(path))
         return chain
+
+    def _take(self, line: Line, path: Path, number: int) -> None:
+        if line.get("number", number) != number:
+            raise BackupDamaged(f"{path} is damaged: its line {number + 1} is not the one that was written there")
+        try:
+            self.add(line)
+        except (KeyError, TypeError, ValueError):
+            raise BackupDamaged(f"{path} has a line {number + 1} that this memoryd does not know") from None
 
     def add(self, line: Line) -> None:
         """Take a line of the manifest; KeyError, TypeError or ValueError where it is none."""
@@ -164,6 +164,15 @@ class Chain:
         if identity is None:
             raise NotForUs(f"{self.folder} is encrypted; name the file of an identity: --identity")
         self.cipher = identity.cipher(self.header, self.folder / MANIFEST)
+
+    @property
+    def ledger_key(self) -> bytes | None:
+        """The file of the ledger's key, of a chain that is encrypted and unlocked; None: it lies by the ledger."""
+        if not self.is_encrypted:
+            return None
+        self.unlock(None)
+        assert self.cipher is not None  # noqa: S101  it is unlocked
+        return ledger_key(self.header, self.cipher, self.folder / MANIFEST)
 
     @property
     def hashes(self) -> dict[int, str]:
@@ -276,6 +285,21 @@ class Chain:
                     yield piece.start, data
         except OSError as error:
             raise BackupDamaged(f"{path} cannot be read: {error.strerror}") from None
+
+
+def _line(raw: bytes, path: Path, number: int) -> Line:
+    try:
+        return read_line(raw, path, number)
+    except StoreRefused as error:
+        raise BackupDamaged(str(error).partition(";")[0]) from None
+
+
+def _header(line: Line, path: Path) -> Line:
+    texts = [line.get(name, "") for name in ("store_id", "history_id", "time", WRAPPED, LEDGER_KEY)]
+    texts += line.get(RECIPIENTS, []) if isinstance(line.get(RECIPIENTS, []), list) else [None]
+    if line.get("format") != FORMAT or not all(isinstance(text, str) for text in texts):
+        raise BackupDamaged(NO_MANIFEST.format(path))
+    return line
 
 
 def number_of(value: Any) -> int:

@@ -22,8 +22,9 @@ from memoryd.backup.chain import (
 from memoryd.backup.encryption import Cipher
 from memoryd.backup.points import Points
 from memoryd.errors import Unavailable
+from memoryd.paths import open_regular
 from memoryd.store.base import LogTail
-from memoryd.store.durable import put_in_place, sync_folder, write_all
+from memoryd.store.durable import open_new, put_in_place, sync_folder, write_all
 from memoryd.store.lines import Line, LineFile
 
 __all__ = ["ChainWriter"]
@@ -51,8 +52,7 @@ class ChainWriter:
         known, image = self.chain.hashes, Image(self.chain.generation + 1, size, {})
         part = self.chain.folder / f"{image.name}.part"
         try:
-            with part.open("wb") as target:
-                part.chmod(0o600)
+            with os.fdopen(open_new(part), "wb") as target:
                 for place in range((size + BLOCK_BYTES - 1) // BLOCK_BYTES):
                     block = self._sealed(os.pread(source, BLOCK_BYTES, place * BLOCK_BYTES), block_name(place))
                     digest = digest_of(block)
@@ -88,7 +88,7 @@ class ChainWriter:
         data = self._sealed(tail.data, piece_name(generation, tail.start))
         path = self.chain.folder / log_name(generation)
         is_new = not path.exists()
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        handle = open_regular(path, os.O_WRONLY | os.O_CREAT)
         try:
             end = tail.start + len(stored) * self.chain.overhead
             os.ftruncate(handle, end)  # what no line names

@@ -22,23 +22,33 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from memoryd.backup.refusal import BackupDamaged, NotForUs
 from memoryd.errors import StartupError
 from memoryd.store.durable import write_file
 from memoryd.store.lines import Line
-from memoryd.store.refusal import StoreRefused
 
-__all__ = ["OVERHEAD", "WRAPPED", "Cipher", "Encryption", "Identity", "NotForUs", "read_identity", "read_recipients"]
+__all__ = [
+    "OF_CHAIN",
+    "OVERHEAD",
+    "WRAPPED",
+    "Cipher",
+    "Encryption",
+    "Identity",
+    "ledger_key",
+    "read_identities",
+    "read_recipients",
+]
 
 KEY_BYTES = 64
 """Of AES-256-SIV: one half for the authentication, one to encrypt (RFC 5297, section 2.2)."""
 OVERHEAD = 16
 """Bytes by which an encrypted part is longer: the synthetic IV."""
-WRAPPED, RECIPIENTS = "key", "recipients"
-"""Fields of a chain's header."""
-
-
-class NotForUs(StoreRefused):
-    """What was encrypted cannot be read with what was given."""
+WRAPPED, RECIPIENTS, LEDGER_KEY = "key", "recipients", "ledger_key"
+OF_CHAIN = (WRAPPED, RECIPIENTS, LEDGER_KEY)
+"""Fields of a header that are of its own chain."""
+LEDGER_PLACE = "the key of the ledger"
+NO_KEY_FITS = "No matching keys found"
+"""How pyrage says that a file is for others; all else that it says is of damage."""
 
 
 class Cipher:
@@ -74,11 +84,18 @@ class Encryption:
     kept: Path
     random_bytes: Callable[[int], bytes] = field(repr=False)
 
-    def begin(self) -> tuple[Cipher, Line]:
-        """Make the key of a new chain, and keep it; return it, and what the header of the chain says of it. OSError."""
+    def begin(self, key_of_ledger: bytes) -> tuple[Cipher, Line]:
+        """
+        Make the key of a new chain, and keep it; return it, and what the header of the chain says of it. OSError.
+
+        The header holds the file of the ledger's key too: who opens the chain can tell what was purged since.
+        """
         cipher = Cipher(self.random_bytes(KEY_BYTES))
-        wrapped = self.wrap(cipher.key)
-        header = {WRAPPED: base64.b64encode(wrapped).decode(), RECIPIENTS: sorted(self.recipients)}
+        header = {
+            WRAPPED: base64.b64encode(self._wrapped(cipher.key)).decode(),
+            RECIPIENTS: sorted(self.recipients),
+            LEDGER_KEY: base64.b64encode(cipher.sealed(key_of_ledger, LEDGER_PLACE)).decode(),
+        }
         write_file(self.kept, json.dumps({WRAPPED: header[WRAPPED], "plain": cipher.key.hex()}).encode())
         return cipher, header
 
@@ -92,30 +109,36 @@ class Encryption:
         except (OSError, ValueError, KeyError, TypeError):
             return None  # a new chain is begun, and with it this file
 
-    def wrap(self, data: bytes) -> bytes:
-        """Return some bytes as a file of age for the recipients."""
+    def _wrapped(self, data: bytes) -> bytes:
         return bytes(_library("pyrage").encrypt(data, [_recipient(one) for one in self.recipients]))
 
 
 class Identity:
     """Reads what was encrypted for one of the recipients."""
 
-    def __init__(self, identities: Sequence[Any], path: Path) -> None:
-        self._identities, self._path = identities, path
-
-    def unwrap(self, wrapped: bytes, name: Path) -> bytes:
-        """Return what a file of age holds; NotForUs where none of the identities opens it."""
-        try:
-            return bytes(_library("pyrage").decrypt(wrapped, self._identities))
-        except _library("pyrage").DecryptError:
-            raise NotForUs(f"no identity in {self._path} opens {name}: it was encrypted for others") from None
+    def __init__(self, identities: Sequence[Any], name: str) -> None:
+        """Take identities of pyrage, and what to call them."""
+        self._identities, self._name = identities, name
 
     def cipher(self, header: Line, name: Path) -> Cipher:
-        """Return the key of a chain; NotForUs."""
+        """Return the key of a chain; NotForUs where none of the identities opens it, BackupDamaged."""
+        library = _library("pyrage")
         try:
-            return Cipher(self.unwrap(base64.b64decode(header[WRAPPED], validate=True), name))
-        except (binascii.Error, ValueError, TypeError):
-            raise NotForUs(f"{name} holds no key that this memoryd knows") from None
+            return Cipher(library.decrypt(base64.b64decode(header[WRAPPED], validate=True), self._identities))
+        except library.DecryptError as error:
+            if NO_KEY_FITS in str(error):
+                raise NotForUs(f"no identity in {self._name} opens {name}: it was encrypted for others") from None
+        except (binascii.Error, ValueError):
+            pass  # told below, as a key that cannot be read
+        raise BackupDamaged(f"{name} is damaged: its key is not what was written")
+
+
+def ledger_key(header: Line, cipher: Cipher, name: Path) -> bytes:
+    """Return the file of the ledger's key that a header holds; BackupDamaged."""
+    try:
+        return cipher.opened(base64.b64decode(header[LEDGER_KEY], validate=True), LEDGER_PLACE)
+    except (binascii.Error, KeyError, ValueError):
+        raise BackupDamaged(f"{name} is damaged: its key of the ledger is not what was written") from None
 
 
 def read_recipients(path: Path) -> tuple[str, ...]:
@@ -128,13 +151,18 @@ def read_recipients(path: Path) -> tuple[str, ...]:
     return recipients
 
 
-def read_identity(path: Path) -> Identity:
-    """Return the identities in a file as of `age -i`: of age-keygen, or a private key of SSH; StartupError."""
+def read_identities(paths: Sequence[Path]) -> Identity:
+    """Return the identities in files as of `age -i`: of age-keygen, or private keys of SSH; StartupError."""
+    identities = [identity for path in paths for identity in _identities(path)]
+    return Identity(identities, ", ".join(map(str, paths)))
+
+
+def _identities(path: Path) -> list[Any]:
     library = _library("pyrage")
     lines = _lines(path)
     try:
         if any(line.startswith("-----BEGIN") for line in lines):
-            return Identity([library.ssh.Identity.from_buffer(path.read_bytes())], path)
+            return [library.ssh.Identity.from_buffer("".join(f"{line}\n" for line in lines).encode())]
         identities = [library.x25519.Identity.from_str(line) for line in lines]
     except library.IdentityError:
         identities = []
@@ -143,7 +171,7 @@ def read_identity(path: Path) -> Identity:
             f"{path} holds no identity that memoryd reads: AGE-SECRET-KEY-1…, or a private key of SSH without a"
             " passphrase"
         )
-    return Identity(identities, path)
+    return identities
 
 
 def _lines(path: Path) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,19 +11,23 @@ from pathlib import Path
 from uuid import UUID
 
 from memoryd.backup.chain import MANIFEST, BackupDamaged, Chain, Point, is_begun
-from memoryd.backup.encryption import Identity
+from memoryd.backup.encryption import WRAPPED, Identity
 from memoryd.backup.ledgers import LEDGER, copy_ledger, refuse_ledger
 from memoryd.backup.scratch import scratch
 from memoryd.store.durable import sync_folder
+from memoryd.store.ledger import KEY
+from memoryd.store.lines import parse_line
 from memoryd.store.opening import prove_copy, take_copy
 from memoryd.store.refusal import StoreRefused
 
 __all__ = [
     "Pruned",
+    "are_encrypted",
     "chain_name",
     "chains_of",
     "histories",
     "history_folder",
+    "ledger_key_of",
     "point_of",
     "prove",
     "prune",
@@ -148,7 +153,8 @@ def restore(  # noqa: PLR0913  what a new store is made of
     """
     _refuse_target(data_dir)
     chain.unlock(identity)
-    refuse_ledger(ledger, chain.folder.parent / LEDGER, str(store_id_of(chain)), identity)
+    key = ledger_key_of(chain)
+    refuse_ledger(ledger, chain.folder.parent / LEDGER, str(store_id_of(chain)), key)
     data_dir.parent.mkdir(parents=True, exist_ok=True)
     part = data_dir.with_name(f".{data_dir.name}.restoring")
     shutil.rmtree(part, ignore_errors=True)  # of one that was killed
@@ -165,7 +171,7 @@ def restore(  # noqa: PLR0913  what a new store is made of
             closes_sandboxes=closes_sandboxes,
             above=above,
         )
-        copy_ledger(ledger, part / LEDGER, identity)
+        copy_ledger(ledger, part / LEDGER, key)
         sync_folder(part)
         if data_dir.exists():
             data_dir.rmdir()
@@ -193,6 +199,25 @@ class Pruned:
 
     chain: Chain
     bytes: int
+
+
+def ledger_key_of(chain: Chain) -> bytes | None:
+    """
+    Return the file of the ledger's key, of a chain that was unlocked; None: it is not there.
+
+    All histories of a store have the same one.
+    """
+    clear = chain.folder.parent / LEDGER / KEY
+    return clear.read_bytes() if not chain.is_encrypted and clear.is_file() else chain.ledger_key
+
+
+def are_encrypted(store: Path) -> list[bool]:
+    """Return which chains of a store are, the oldest first; one without a header that can be read is left out."""
+    headers = []
+    for path in sorted(store.glob(f"*/{MANIFEST}")):
+        with contextlib.suppress(OSError), path.open("rb") as file:
+            headers.append(parse_line(file.readline().rstrip(b"\n")))
+    return [WRAPPED in header for header in headers if header is not None]
 
 
 def prune(chains: Sequence[Chain], *, now: datetime, keep: timedelta, dry_run: bool = False) -> list[Pruned]:

@@ -12,20 +12,32 @@ from pathlib import Path
 
 __all__ = ["remove_stale", "scratch"]
 
-PREFIX = ".scratch-"
+PREFIX = ".memoryd-scratch-"
 
 
 @contextmanager
 def scratch(parent: Path) -> Iterator[Path]:
     """Make a folder that is held while it is used, and remove it; OSError."""
     remove_stale(parent)
-    folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
-    held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    folder, held = _held(parent)
     try:
-        fcntl.flock(held, fcntl.LOCK_EX)
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+        os.close(held)
+
+
+def _held(parent: Path) -> tuple[Path, int]:
+    """Make a folder, and hold it: one that another process took for stale before it was held is made again."""
+    while True:
+        folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
+        try:
+            held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            continue
+        fcntl.flock(held, fcntl.LOCK_EX)
+        if folder.exists():
+            return folder, held
         os.close(held)
 
 
@@ -33,12 +45,13 @@ def remove_stale(parent: Path) -> None:
     """Remove the folders that no one holds: whole copies of a database may lie there, with what was purged since."""
     for folder in parent.glob(f"{PREFIX}*"):
         try:
-            held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        except OSError:  # it has just gone
+            held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except OSError:  # it has just gone, or is another's
             continue
         try:
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(folder, ignore_errors=True)
+            if os.fstat(held).st_uid == os.geteuid():
+                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(folder, ignore_errors=True)
         except BlockingIOError:
             continue
         finally:

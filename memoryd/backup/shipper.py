@@ -17,8 +17,9 @@ from typing import Any, TypeVar
 from memoryd.backup.chain import Chain, Image, Point
 from memoryd.backup.chain_writer import ChainWriter
 from memoryd.backup.encryption import Encryption
-from memoryd.backup.folder import chain_name, chains_of
+from memoryd.backup.folder import are_encrypted, chain_name, chains_of
 from memoryd.backup.ledgers import LedgerMirror
+from memoryd.backup.scratch import remove_stale
 from memoryd.errors import Unavailable
 from memoryd.model.times import to_us
 from memoryd.store.base import LogTail, Shipping
@@ -51,7 +52,7 @@ class Shipper:
         """
         self._encryption = encryption
         self._shipping, self._store, self._header = shipping, store, dict(header)
-        self._ledger = LedgerMirror(ledger, store, encryption)
+        self._ledger = LedgerMirror(ledger, store)
         self._clock = clock
         self._writer: ChainWriter | None = None
         self._generation = 0
@@ -170,7 +171,8 @@ class Shipper:
     def _mirror(self) -> None:
         """Mirror the ledger; one that does not go on with what is mirrored is told, and what is mirrored stays."""
         try:
-            self._ledger.step()
+            is_clear = self._encryption is None
+            self._ledger.step(keeps_key=is_clear or not all(are_encrypted(self._store)))
             self.ledger_fault = ""
         except StoreRefused as refusal:
             self.ledger_fault = str(refusal)
@@ -193,6 +195,12 @@ class Shipper:
         except OSError:
             os.close(handle)
             raise StoreRefused(f"another memoryd ships to {self._store}; name another backup.directory") from None
+        if self._encryption is None and are_encrypted(self._store)[-1:] == [True]:
+            os.close(handle)
+            raise StoreRefused(
+                f"the backups in {self._store} are encrypted, and nothing says who may open the next one: set"
+                " backup.encrypt_recipients_file, or name another folder"
+            )
         self._lock = handle
 
     def _let_go(self) -> None:
@@ -230,7 +238,7 @@ class Shipper:
                 return self._writer
         now = self._clock()
         header = {**self._header, "transaction": commit_seq, "time": now.isoformat(timespec="seconds")}
-        cipher, more = self._encryption.begin() if self._encryption is not None else (None, {})
+        cipher, more = self._encryption.begin(self._ledger.key) if self._encryption is not None else (None, {})
         self._writer = ChainWriter(self._store / chain_name(self._store, now), {**header, **more}, cipher)
         return self._writer
 
@@ -261,6 +269,7 @@ async def _prove(chain: Chain, point: Point, memory_limit_bytes: int, where: Pat
         with contextlib.suppress(ProcessLookupError):
             process.kill()
         await process.wait()
+        remove_stale(where)  # a copy of the database
         raise
     if process.returncode:
         lines = said.decode(errors="replace").strip().splitlines()

@@ -18,8 +18,8 @@ from typing import IO, Any
 
 from memoryd.backup.chain import MANIFEST, BackupDamaged, Chain, Point
 from memoryd.backup.chain_writer import ChainWriter
-from memoryd.backup.encryption import RECIPIENTS, WRAPPED, Identity
-from memoryd.backup.folder import DATABASE, chain_name, store_id_of
+from memoryd.backup.encryption import OF_CHAIN, Identity
+from memoryd.backup.folder import DATABASE, chain_name, history_folder, store_id_of
 from memoryd.backup.ledgers import LEDGER, copy_ledger
 from memoryd.backup.scratch import scratch
 from memoryd.store.opening import prove_copy, rewrite_copy
@@ -59,10 +59,10 @@ def write_snapshot(
         rewrite_copy(whole, made, store_id, point.commit_seq, memory_limit_bytes=memory_limit_bytes)
         whole.unlink()
         prove_copy(made, store_id, point.commit_seq, memory_limit_bytes=memory_limit_bytes)
-        told = folder / store.name
+        told = history_folder(folder, str(store_id), chain.header.get("history_id", ""))
         size = _write_chain(told / chain_name(folder, point.time), chain, point, made)
         made.unlink()
-        copy_ledger(ledger, told / LEDGER, identity)
+        copy_ledger(ledger, told / LEDGER, chain.ledger_key)
         with tarfile.open(fileobj=out, mode="w|", format=tarfile.PAX_FORMAT) as tar:
             for path in sorted(path for path in told.rglob("*") if path.is_file()):
                 tar.add(path, str(path.relative_to(folder)), filter=_nobody_s)
@@ -72,7 +72,7 @@ def write_snapshot(
 
 def _write_chain(folder: Path, of: Chain, point: Point, database: Path) -> int:
     header = {**of.header, "transaction": point.commit_seq, "time": point.time.isoformat(timespec="seconds")}
-    for name in ("format", WRAPPED, RECIPIENTS):
+    for name in ("format", *OF_CHAIN):
         header.pop(name, None)
     writer = ChainWriter(folder, header)
     handle = os.open(database, os.O_RDONLY | os.O_CLOEXEC)

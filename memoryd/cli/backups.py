@@ -104,8 +104,9 @@ def add_backup_commands(commands: Any, common: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     for parser in (verify, snapshot, restoring):
         parser.add_argument(
-            "--identity", metavar="FILE", type=path_of, help="what opens a chain that is encrypted, as of age -i"
-        )
+            "--identity", metavar="FILE", type=path_of, action="append", default=[],
+            help="what opens a chain that is encrypted, as of age -i; it may be given again",
+        )  # fmt: skip
     for parser in (take, listing, verify, pruning, snapshot):
         parser.add_argument("folder", metavar="DIR", type=path_of, help="the folder of backups, or that of one store")
 
@@ -164,7 +165,7 @@ def _try(chain: Chain, point: Point, memory_limit_bytes: int, where: Path | None
 
 
 def _verify(args: argparse.Namespace) -> int:
-    from memoryd.backup.folder import point_of
+    from memoryd.backup.folder import ledger_key_of, point_of
     from memoryd.backup.ledgers import LEDGER, check_copy
 
     config, _ = settle(args)
@@ -173,10 +174,12 @@ def _verify(args: argparse.Namespace) -> int:
     with working("reading"):
         read = sum(count for chain in chains for count in chain.check())
         chain, point = point_of(chains)
-        lines = check_copy(store / LEDGER, chain.header["store_id"], identity)
-    is_tried = identity is not None or not chain.is_encrypted
+        is_tried = identity is not None or not chain.is_encrypted
+        if is_tried:
+            chain.unlock(identity)
+        key = ledger_key_of(chain) if is_tried else None
+        lines = check_copy(store / LEDGER, chain.header["store_id"], key, is_sealed=not is_tried)
     if is_tried:
-        chain.unlock(identity)
         _try(chain, point, config.store.memory_limit_bytes, Path(tempfile.gettempdir()))
     if args.json:
         rows = [_row(chain) for chain in chains]
@@ -276,8 +279,8 @@ def _restore(args: argparse.Namespace) -> int:
 
 
 def _restore_of(args: argparse.Namespace) -> int:
-    from memoryd.backup.folder import chains_of, histories, point_of, restore
-    from memoryd.backup.ledgers import ledger_of
+    from memoryd.backup.folder import chains_of, histories, ledger_key_of, point_of, restore
+    from memoryd.backup.ledgers import LEDGER, ledger_of, refuse_ledger
 
     config, _ = settle(args)
     identity = identity_of(args)
@@ -287,18 +290,19 @@ def _restore_of(args: argparse.Namespace) -> int:
     limit = config.store.memory_limit_bytes
     named = args.chain_name if args.is_snapshot else str(chain.folder)
     told = {"chain": named, "transaction": point.commit_seq, "time": point.time, "dry_run": args.dry_run}
-    if args.dry_run:
-        _try(chain, point, limit, args.data_dir.absolute().parent)
-        _say(
-            args, told, f"would restore transaction {point.commit_seq} of {moment(point.time)}; every block can be read"
-        )
-        return 0
     target = args.data_dir.absolute()
     others = [folder for folder in histories(store.parent, chain.header["store_id"]) if folder != store]
     if args.is_snapshot and config.backup.directory:
         others += histories(Path(config.backup.directory), chain.header["store_id"])
-    every = [*chains, *(later for folder in others for later in chains_of(folder, [], in_brief=True))]
     ledger = args.ledger or ledger_of(store, others)
+    if args.dry_run:
+        refuse_ledger(ledger, store / LEDGER, chain.header["store_id"], ledger_key_of(chain))
+        _try(chain, point, limit, next(folder for folder in target.parents if folder.is_dir()))
+        _say(
+            args, told, f"would restore transaction {point.commit_seq} of {moment(point.time)}; every block can be read"
+        )
+        return 0
+    every = [*chains, *(later for folder in others for later in chains_of(folder, [], in_brief=True))]
     with working("restoring"):
         now = restore(
             chain,

@@ -37,9 +37,9 @@ PIPE = "-"
 
 def identity_of(args: argparse.Namespace) -> Identity | None:
     """Read the identities that open what is encrypted; None: none is named. StartupError."""
-    from memoryd.backup.encryption import read_identity
+    from memoryd.backup.encryption import read_identities
 
-    return None if args.identity is None else read_identity(args.identity)
+    return read_identities(args.identity) if args.identity else None
 
 
 class NotWhole(StartupError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+import shutil
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from importlib.metadata import version
@@ -16,6 +17,7 @@ from memoryd.backup.shipper import Shipper
 from memoryd.daemon.config import Config
 from memoryd.daemon.jobs import Progress
 from memoryd.daemon.wiring import now_utc
+from memoryd.errors import Unavailable
 from memoryd.model.times import from_us
 from memoryd.store.base import Shipping, StoreInfo
 
@@ -63,6 +65,8 @@ class Backups:
     async def step(self, *, may_copy: bool = True) -> None:
         """Ship what was written since the last step; StoreRefused, OSError."""
         now = now_utc()
+        if not self._is_known:
+            await asyncio.to_thread(remove_stale, self._folder)
         await self._shipper.step(may_copy=may_copy)
         self.shipped_time = now
         if not self._is_known:
@@ -83,6 +87,7 @@ class Backups:
         await self._shipper.begin_chain()
         progress.done_count = 1
         try:
+            self._refuse_full_disk()
             point = await self._shipper.prove(self._config.store.memory_limit_bytes)
             self._proof_fault = ""
         except Exception as error:
@@ -119,6 +124,18 @@ class Backups:
                 f"backup.spool_bytes was too little {self._shipping.lost} times: some states between are not reached"
             )
         return warnings
+
+    def _refuse_full_disk(self) -> None:
+        """Raise Unavailable where a trial next to the database has no room; what is encrypted is tried there."""
+        if not self._config.backup.encrypt_recipients_file:
+            return
+        path, least = self._shipping.path, self._config.store.min_free_bytes
+        needed, free = path.stat().st_size + least, shutil.disk_usage(path.parent).free
+        if free < needed:
+            raise Unavailable(
+                f"{path.parent} has {free} bytes free, and a trial of the backup takes {needed}, store.min_free_bytes"
+                " among them"
+            )
 
     def _prune(self, progress: Progress, *, dry_run: bool) -> list[Pruned]:
         keep = timedelta(days=self._config.backup.keep_days)

@@ -21,6 +21,7 @@ from typing import Any
 import structlog
 
 from memoryd.audit.log import AuditLog
+from memoryd.backup.scratch import remove_stale
 from memoryd.daemon.backups import Backups
 from memoryd.daemon.config import Config
 from memoryd.daemon.garbage import Garbage
@@ -203,6 +204,7 @@ class _Daemon:
 
     def _make_backups(self, store: Store, info: StoreInfo) -> Backups | None:
         """Return the backups of the store, if there are to be any."""
+        remove_stale(self._places.database.parent)  # copies of the database, of a proof that was killed
         if store.files is None or not self._config.backup.directory:
             return None
         return Backups(self._config, store.files.shipping, info, self._places.ledger)

@@ -6,14 +6,14 @@ import os
 import shutil
 from pathlib import Path
 
-__all__ = ["copy_file", "put_in_place", "sync_file", "sync_folder", "write_all", "write_file"]
+__all__ = ["copy_file", "open_new", "put_in_place", "sync_file", "sync_folder", "write_all", "write_file"]
 
 
 def write_file(path: Path, data: bytes) -> None:
     """Write a file for its owner alone, in place of one of that name; OSError, and then nothing has changed."""
     part = _part_of(path)
     try:
-        handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        handle = open_new(part)
         try:
             write_all(handle, data)
         finally:
@@ -28,12 +28,22 @@ def copy_file(source: Path, target: Path) -> None:
     """Copy a file for its owner alone, in place of one of that name; OSError, and then nothing has changed."""
     part = _part_of(target)
     try:
-        shutil.copyfile(source, part)
-        part.chmod(0o600)
+        with source.open("rb") as read, os.fdopen(open_new(part), "wb") as written:
+            shutil.copyfileobj(read, written, 1 << 20)
         put_in_place(part, target)
     except OSError:
         part.unlink(missing_ok=True)
         raise
+
+
+def open_new(path: Path) -> int:
+    """
+    Make a file for its owner alone, in place of what has the name, and open it to be written; OSError.
+
+    A link of that name, which someone else may have put there, is removed, and what it leads to is left alone.
+    """
+    path.unlink(missing_ok=True)
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
 
 
 def put_in_place(part: Path, path: Path) -> None:

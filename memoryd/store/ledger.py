@@ -25,7 +25,7 @@ from memoryd.model.change import PURGE, ChangeSet
 from memoryd.model.erasure import ErasedKind, ErasedThing, Erasures, Purged, erased_by
 from memoryd.paths import open_regular
 from memoryd.store.durable import sync_folder, write_file
-from memoryd.store.lines import STEP_BYTES, Line, LineFile, read_line, whole_lines
+from memoryd.store.lines import STEP_BYTES, Line, LineFile, read_line, sound_end, whole_lines
 from memoryd.store.refusal import StoreRefused
 
 __all__ = ["KEY", "LINES", "PurgeLedger", "PurgeMark", "check_ledger", "goes_on", "key_of"]
@@ -270,19 +270,23 @@ def goes_on(ledger: Path, earlier: Path) -> bool:
     """
     Whether a ledger has the key of an earlier one, and all lines of it first. OSError.
 
-    The first line has a digest by the key, which says so where one of the two keys cannot be read.
+    The first line has a digest by the key, which says so where one of the two keys does not lie there. What is torn at
+    the end of the earlier one is no line.
     """
     keys, known = [folder / KEY for folder in (ledger, earlier)], earlier / LINES
     if all(key.exists() for key in keys) and keys[0].read_bytes() != keys[1].read_bytes():
         return False
-    return not known.exists() or _begins_with(ledger / LINES, known)
+    return not known.exists() or _begins_with(ledger / LINES, known, sound_end(known))
 
 
-def _begins_with(path: Path, other: Path) -> bool:
+def _begins_with(path: Path, other: Path, left: int) -> bool:
+    """Whether a file begins with so many bytes of another one."""
     with path.open("rb") as whole, other.open("rb") as begin:
-        while wanted := begin.read(STEP_BYTES):
-            if whole.read(len(wanted)) != wanted:
+        while left:
+            wanted = begin.read(min(STEP_BYTES, left))
+            if not wanted or whole.read(len(wanted)) != wanted:
                 return False
+            left -= len(wanted)
     return True
 
 

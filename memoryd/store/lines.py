@@ -13,7 +13,7 @@ from memoryd.paths import open_regular
 from memoryd.store.durable import write_all
 from memoryd.store.refusal import StoreRefused
 
-__all__ = ["STEP_BYTES", "Line", "LineFile", "parse_line", "read_line", "whole_lines"]
+__all__ = ["STEP_BYTES", "Line", "LineFile", "parse_line", "read_line", "sound_end", "whole_lines"]
 
 Line = Mapping[str, Any]
 STEP_BYTES = 1 << 16
@@ -27,20 +27,27 @@ class LineFile:
         self.path = path
         self._file = open_regular(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
         size = os.fstat(self._file).st_size
-        self.end = size - len(next(self._pieces(size), b""))
+        self.end = size - len(next(_pieces(self._file, size), b""))
         """The bytes of the whole lines that were there; those that are added come after them."""
         if self.end < size:
             os.ftruncate(self._file, self.end)
 
+    def cut(self) -> None:
+        """Cut off what is damaged at the end, as a loss of power leaves it. OSError."""
+        end = _sound_end(self._file, self.end)
+        if end < self.end:
+            os.ftruncate(self._file, end)
+            self.sync()
+            self.end = end
+
     def first(self) -> bytes:
         """Return the first line as it stands, without its end; empty: there was none. OSError."""
-        if not self.end:
-            return b""
-        line = b""
-        while not line.endswith(b"\n"):
-            line += os.pread(self._file, min(STEP_BYTES, self.end - len(line)), len(line))
-            line = line[: line.find(b"\n") + 1] or line
-        return line[:-1]
+        parts: list[bytes] = []
+        for part in _forwards(self._file, self.end):
+            parts.append(part.partition(b"\n")[0])
+            if b"\n" in part:
+                break
+        return b"".join(parts)
 
     def backwards(self) -> Iterator[tuple[Line, bytes]]:
         """
@@ -48,33 +55,14 @@ class LineFile:
 
         Raises StoreRefused where one is damaged, OSError.
         """
-        place = self.end
-        for raw in self._pieces(self.end - 1) if self.end else ():
-            place -= len(raw) + 1
+        for raw, place in _from_the_end(self._file, self.end):
             if not place:
                 return
-            yield self._read(raw, place), raw
-
-    def _read(self, raw: bytes, place: int) -> Line:
-        line = parse_line(raw)
-        if line is None:
-            raise damaged(self.path, 1 + sum(piece.count(b"\n") for piece in self._forwards(place)))
-        return line
-
-    def _forwards(self, end: int) -> Iterator[bytes]:
-        """Yield what is before some place."""
-        for place in range(0, end, STEP_BYTES):
-            yield os.pread(self._file, min(STEP_BYTES, end - place), place)
-
-    def _pieces(self, end: int) -> Iterator[bytes]:
-        """Yield what stands between the ends of lines before some place, the last first; the first line as well."""
-        rest = b""
-        while end:
-            begin = max(0, end - STEP_BYTES)
-            parts = (os.pread(self._file, end - begin, begin) + rest).split(b"\n")
-            yield from reversed(parts[1:])
-            rest, end = parts[0], begin
-        yield rest
+            line = parse_line(raw)
+            if line is None:
+                number = 1 + sum(part.count(b"\n") for part in _forwards(self._file, place))
+                raise damaged(self.path, number)
+            yield line, raw
 
     def write(self, line: Line) -> bytes:
         """Add a line to the file, and return it without its end; OSError, and then nothing of it is there."""
@@ -97,6 +85,51 @@ class LineFile:
         os.close(self._file)
 
 
+def sound_end(path: Path) -> int:
+    """Return where the last line of a file ends that is whole, and what was written; OSError."""
+    handle = open_regular(path, os.O_RDONLY)
+    try:
+        size = os.fstat(handle).st_size
+        return _sound_end(handle, size - len(next(_pieces(handle, size), b"")))
+    finally:
+        os.close(handle)
+
+
+def _sound_end(handle: int, end: int) -> int:
+    """Return where the last line that is what was written ends, of whole lines up to some place."""
+    sound = (place + len(raw) + 1 for raw, place in _from_the_end(handle, end) if parse_line(raw) is not None)
+    return next(sound, 0)
+
+
+def _from_the_end(handle: int, end: int) -> Iterator[tuple[bytes, int]]:
+    """Yield whole lines as they stand, without their ends, and where they begin, the last first."""
+    place = end
+    for raw in _pieces(handle, end - 1) if end else ():
+        place -= len(raw) + 1
+        yield raw, place
+
+
+def _pieces(handle: int, end: int) -> Iterator[bytes]:
+    """Yield what stands between the ends of lines before some place, the last first; the first line as well."""
+    rest: list[bytes] = []  # of the line that is not read to its begin, the last first
+    while end:
+        begin = max(0, end - STEP_BYTES)
+        *before, last = os.pread(handle, end - begin, begin).split(b"\n")
+        rest.append(last)
+        if before:
+            yield b"".join(reversed(rest))
+            yield from reversed(before[1:])
+            rest = before[:1]
+        end = begin
+    yield b"".join(reversed(rest))
+
+
+def _forwards(handle: int, end: int) -> Iterator[bytes]:
+    """Yield what is before some place."""
+    for place in range(0, end, STEP_BYTES):
+        yield os.pread(handle, min(STEP_BYTES, end - place), place)
+
+
 def whole_lines(data: bytes) -> list[bytes]:
     """Return the lines of a file without their ends; one that is written just now, or was torn, is left out."""
     return data[: data.rfind(b"\n") + 1].splitlines()
@@ -115,7 +148,7 @@ def parse_line(raw: bytes) -> Line | None:
     body, _, crc = raw.rpartition(b',"crc":')
     try:
         return cast("Line", json.loads(body + b"}")) if zlib.crc32(body) == int(crc.removesuffix(b"}")) else None
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
 
 
