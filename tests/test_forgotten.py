@@ -15,6 +15,7 @@ import pytest
 from memory_client import Draft, MemorydError, Unavailable
 
 from memoryd.daemon.config import Config, MemoryConfig
+from memoryd.domain.forgetting.verify import compact, verify_forgotten
 from memoryd.knowledge.lexicon.spelling import stem
 from memoryd.knowledge.statement.reader import Statement
 from memoryd.model.change import ChangeSet
@@ -177,6 +178,31 @@ async def test_what_is_purged_during_the_copy_is_not_in_the_new_file(folder):
         e.memory.id for e in await store.memories.entries(kept.memory.owner, [gone.memory.id, kept.memory.id])
     ]
     await store.close()
+
+
+async def test_where_purges_do_not_end_what_was_purged_before_is_gone_all_the_same(folder):
+    store = open_duckdb(folder)
+    async with ports_over(store) as ports:
+        me = Local(ports, lambda: NOW, user_id="alice")
+        await me.delete((await me.add("the blue herons nest here")).memory.id, purge=True)
+        kept = [(await me.add(f"note {n} of the day about {NEST}")).memory.id for n in range(6)]
+        copy, loop, ids = store.files._compactor._copy, asyncio.get_running_loop(), iter(kept)
+
+        def overtaken():
+            seq = copy()
+            asyncio.run_coroutine_threadsafe(me.delete(next(ids), purge=True), loop).result()
+            return seq
+
+        store.files._compactor._copy = overtaken
+        done = await compact(ports, now=NOW)
+        assert done.purged_meanwhile
+        assert b"herons" not in (folder / "memory.duckdb").read_bytes()
+        assert kept[5:] == [memory.id for memory in (await me.page()).memories]
+        proof = await verify_forgotten(kept[4], "", ports)
+        assert ["database"] == [trace.place for trace in proof.traces if "since the last compaction" in trace.detail]
+        store.files._compactor._copy = copy
+        assert not (await compact(ports, now=NOW)).purged_meanwhile
+        assert () == (await verify_forgotten(kept[4], "", ports)).traces
 
 
 async def test_what_goes_from_a_small_table_while_the_copy_is_made_leaves_no_byte(folder, monkeypatch):

@@ -89,10 +89,10 @@ async def copy_of_a_store_that_was_killed(folder: Path) -> Path:
 
 
 def without_space(monkeypatch) -> None:
-    def copyfile(source, target):
+    def copyfileobj(source, target, length=0):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(shutil, "copyfile", copyfile)
+    monkeypatch.setattr(shutil, "copyfileobj", copyfileobj)
 
 
 def test_a_log_is_replayed_on_a_full_disk_and_the_reserve_stays(folder, monkeypatch):

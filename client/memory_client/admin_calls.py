@@ -113,7 +113,13 @@ def compact_store() -> Call[Compaction]:
     pb = admin_service_pb2
 
     def parse(answer: Any) -> Compaction:
-        return Compaction(answer.before_bytes, answer.after_bytes, answer.pause.ToTimedelta(), tuple(answer.backups))
+        return Compaction(
+            answer.before_bytes,
+            answer.after_bytes,
+            answer.pause.ToTimedelta(),
+            tuple(answer.backups),
+            answer.purged_meanwhile,
+        )
 
     return Call("AdminService", "CompactStore", pb.CompactStoreRequest(), pb.CompactStoreResponse, parse)
 

@@ -200,6 +200,8 @@ def _compact(client: Client, args: argparse.Namespace) -> int:
     waited = done.pause.total_seconds()
     shrunk = "" if done.after_bytes < done.before_bytes else ", as there was nothing to give back"
     print(f"{size(done.before_bytes)} before, {size(done.after_bytes)} after{shrunk}; writes waited {waited:.3f} s")
+    if done.purged_meanwhile:
+        print("something was purged meanwhile, whose bytes are in the file until the next one; run: memoryd compact")
     for backup in done.backups:
         print(f"may still hold what was purged: {backup}")
     return 0

@@ -185,7 +185,8 @@ class JobTable:
     async def compaction(self, progress: Progress) -> Mapping[str, int]:
         """Rewrite the files."""
         done = await compact(self._ports, now=progress.now)
-        return {"before_bytes": done.before_bytes, "after_bytes": done.after_bytes}
+        counts = {"before_bytes": done.before_bytes, "after_bytes": done.after_bytes}
+        return {**counts, "purged_meanwhile": int(done.purged_meanwhile)}
 
     async def reembedding(self, progress: Progress) -> Mapping[str, int]:
         """Ask for the vectors of the model in use, and wait for them."""

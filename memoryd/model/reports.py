@@ -247,6 +247,8 @@ class Compaction:
     after_bytes: int
     pause: timedelta
     backups: tuple[str, ...] = ()
+    purged_meanwhile: bool = False
+    """Whether something was purged while it went on: its bytes are in the file until the next one."""
 
 
 @dataclass(frozen=True, slots=True)

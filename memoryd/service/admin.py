@@ -153,7 +153,10 @@ class AdminService:
     async def CompactStore(self, request: pb.CompactStoreRequest, call: Call) -> pb.CompactStoreResponse:  # noqa: ARG002  it asks for nothing
         done = await compact(self._ports, now=call.now)
         response = pb.CompactStoreResponse(
-            before_bytes=done.before_bytes, after_bytes=done.after_bytes, backups=done.backups
+            before_bytes=done.before_bytes,
+            after_bytes=done.after_bytes,
+            backups=done.backups,
+            purged_meanwhile=done.purged_meanwhile,
         )
         response.pause.FromTimedelta(done.pause)
         return response

@@ -458,10 +458,13 @@ class CompactStoreResponse(google.protobuf.message.Message):
     AFTER_BYTES_FIELD_NUMBER: builtins.int
     PAUSE_FIELD_NUMBER: builtins.int
     BACKUPS_FIELD_NUMBER: builtins.int
+    PURGED_MEANWHILE_FIELD_NUMBER: builtins.int
     before_bytes: builtins.int
     """Bytes of the files before."""
     after_bytes: builtins.int
     """Bytes of the files after."""
+    purged_meanwhile: builtins.bool
+    """Whether something was purged while it went on: the bytes of that are in the file until the next compaction."""
     @property
     def pause(self) -> google.protobuf.duration_pb2.Duration:
         """How long writes waited."""
@@ -477,10 +480,11 @@ class CompactStoreResponse(google.protobuf.message.Message):
         after_bytes: builtins.int = ...,
         pause: google.protobuf.duration_pb2.Duration | None = ...,
         backups: collections.abc.Iterable[builtins.str] | None = ...,
+        purged_meanwhile: builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["pause", b"pause"]
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["after_bytes", b"after_bytes", "backups", b"backups", "before_bytes", b"before_bytes", "pause", b"pause"]
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["after_bytes", b"after_bytes", "backups", b"backups", "before_bytes", b"before_bytes", "pause", b"pause", "purged_meanwhile", b"purged_meanwhile"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
 
 Global___CompactStoreResponse: typing_extensions.TypeAlias = CompactStoreResponse

@@ -35,10 +35,11 @@ async def compact(ports: Ports, *, now: datetime) -> Compaction:
         raise Unavailable("the store has no files to rewrite")
     done = await ports.store.files.compact()
     noted = {COMPACTION: now}
-    if purged is not None and purged == (await ports.store.work.marks()).get(PURGE):
+    has_purged = purged != (await ports.store.work.marks()).get(PURGE)
+    if purged is not None and not has_purged:
         noted[PROVEN] = purged  # nothing was purged since before the copy
     await ports.store.commits.write(ChangeSet(marks=noted))
-    return replace(done, backups=ports.copies())
+    return replace(done, backups=ports.copies(), purged_meanwhile=has_purged)
 
 
 async def verify_forgotten(

@@ -42,7 +42,12 @@ class Compactor:
         self._compacting = False
 
     async def compact(self) -> Compaction:
-        """Rewrite the files; see FileBacked.compact."""
+        """
+        Rewrite the files; see FileBacked.compact.
+
+        A copy that was overtaken by a purge holds bytes of that, and is made again. Where purges do not end the last
+        one is taken: it is without those of before.
+        """
         if self._compacting:
             raise Unavailable("the database is being compacted already")
         path = self._opened.path
@@ -66,7 +71,7 @@ class Compactor:
     async def _attempt(self, pauses: list[float], *, is_last: bool) -> None:
         try:
             seq = await self._readers.read(self._copy)
-            await self._writer.run(partial(self._take_copy, seq, pauses))
+            await self._writer.run(partial(self._take_copy, seq, pauses, takes_any=is_last))
         except Unavailable as error:
             if is_last or isinstance(error, CopyFailed):
                 raise
@@ -107,7 +112,7 @@ class Compactor:
             done.set()
             watcher.join()
 
-    def _take_copy(self, seq: int, pauses: list[float], con: duckdb.DuckDBPyConnection) -> None:
+    def _take_copy(self, seq: int, pauses: list[float], con: duckdb.DuckDBPyConnection, *, takes_any: bool) -> None:
         """In the writer's thread: bring the copy up to date and put it into the database's place."""
         began = time.monotonic()
         tails = self._writer.checkpoints.tails
@@ -115,7 +120,7 @@ class Compactor:
             raise Unavailable("a backup is being taken; compact again")
         with self._written(con):
             has_purged = catch_up(con, seq)
-        if has_purged:
+        if has_purged and not takes_any:
             raise Unavailable("something was purged while it was copied")
         if not self._readers.gate.shut(PAUSE_S):
             raise Unavailable("long reads are under way; compact again")
