@@ -182,7 +182,7 @@ _shtab_memoryd_backup_snapshot_options=(
   {-o,--output}"[the new file\; -\: standard output]:FILE:"
   "--at[the last state up to a time (local, if it names no zone)]:TIME:"
   "--transaction[the last state up to a transaction]:N:"
-  "--identity[what opens a chain that is encrypted, as of age -i]:FILE:"
+  "*--identity[what opens a chain that is encrypted, as of age -i\; it may be given again]:FILE:"
   ":the folder of backups, or that of one store:"
 )
 
@@ -208,7 +208,7 @@ _shtab_memoryd_backup_verify_options=(
   "--data-dir[where the database is]:DIR:"
   "--socket[the admin socket]:PATH:"
   "--json[print JSON]"
-  "--identity[what opens a chain that is encrypted, as of age -i]:FILE:"
+  "*--identity[what opens a chain that is encrypted, as of age -i\; it may be given again]:FILE:"
   ":the folder of backups, or that of one store:"
 )
 
@@ -510,7 +510,7 @@ _shtab_memoryd_restore_options=(
   "--dry-run[only restore as a trial\; nothing is left of it]"
   "--ledger[a newer ledger of purges than that of the backup, if it is left]:DIR:"
   "--reopen-sandboxes[let the doors of sandboxes be opened at the first start]"
-  "--identity[what opens a chain that is encrypted, as of age -i]:FILE:"
+  "*--identity[what opens a chain that is encrypted, as of age -i\; it may be given again]:FILE:"
   ":the folder of backups, or that of one store, or a snapshot:"
 )
 
