@@ -11,6 +11,7 @@ import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 __all__ = [
     "NO_FILE",
@@ -122,6 +123,11 @@ def open_regular(path: Path, flags: int) -> int:
         return handle
     os.close(handle)
     raise OSError(errno.EINVAL, NO_FILE, str(path))
+
+
+def read_regular(path: Path) -> IO[bytes]:
+    """Open a file to be read; OSError as of `open_regular`."""
+    return os.fdopen(open_regular(path, os.O_RDONLY), "rb")
 
 
 def owner_of(path: Path) -> str:

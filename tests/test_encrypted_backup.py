@@ -22,12 +22,11 @@ from memoryd.backup.encryption import Encryption, ledger_key, read_identities, r
 from memoryd.backup.folder import chains_of, point_of, restore
 from memoryd.backup.refusal import NotForUs
 from memoryd.errors import StartupError
-from memoryd.store.lines import LineFile, read_line
 from memoryd.store.refusal import StoreRefused
 from tests.builders import MEMORY_LIMIT
 from tests.support import BIN, PATIENCE_S, running, short_folder, until
 from tests.test_backup import checkpoint, digests, digests_of, shipped
-from tests.test_snapshot import reaches
+from tests.test_snapshot import reaches, rewrite
 
 SAID = "heliotrope"
 
@@ -53,16 +52,6 @@ def restored(chains, folder: Path, key: Path | None, **wanted) -> Path:
         random_bytes=os.urandom, closes_sandboxes=True, identity=None if key is None else read_identities([key]),
     )  # fmt: skip
     return target
-
-
-def rewrite(manifest: Path, change) -> None:
-    """Write a manifest anew, with checksums that fit."""
-    lines = [read_line(line, manifest, n) for n, line in enumerate(manifest.read_bytes().splitlines(), 1)]
-    manifest.unlink()
-    written = LineFile(manifest)
-    for line in lines:
-        written.write(change(line))
-    written.close()
 
 
 async def write(client, *, shipper, rng, states) -> None:

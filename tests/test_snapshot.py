@@ -16,9 +16,11 @@ import pytest
 from memory_client import MessageDraft
 
 from memoryd.backup.chain import Chain
+from memoryd.backup.digests import digest_of
 from memoryd.backup.scratch import scratch
 from memoryd.cli import snapshots
 from memoryd.cli.main import run
+from memoryd.store.lines import LineFile, read_line
 from tests.support import BIN, PATIENCE_S, running, short_folder, until
 
 CONFIG = '[embedding]\nprovider = "none"\n[backup]\ndirectory = "{}"\nship_s = 1\n'
@@ -33,6 +35,16 @@ def memoryd(*words: object, stdin: bytes = b"") -> subprocess.CompletedProcess[b
 def reaches(chain: Path, transaction: int) -> bool:
     point = Chain.read(chain).point()
     return point is not None and point.commit_seq >= transaction
+
+
+def rewrite(manifest: Path, change) -> None:
+    """Write a manifest anew, with checksums that fit."""
+    lines = [read_line(line, manifest, n) for n, line in enumerate(manifest.read_bytes().splitlines(), 1)]
+    manifest.unlink()
+    written = LineFile(manifest)
+    for line in lines:
+        written.write(change(line))
+    written.close()
 
 
 @pytest.fixture(scope="module")
@@ -148,7 +160,16 @@ def test_an_old_snapshot_takes_the_newer_ledger_of_the_backup_or_warns(backup):
     old = folder / "older"
     shutil.copytree(folder / "b", old)
     ledger = next(old.glob("*/ledger/purges.jsonl"))
-    ledger.write_bytes(ledger.read_bytes().splitlines(keepends=True)[0])  # as it was before the purge
+    first = ledger.read_bytes().splitlines(keepends=True)[0]
+    ledger.write_bytes(first)
+    refused = memoryd("backup", "snapshot", old, "--at", before.isoformat(), "-o", folder / "before.tar")
+    assert (65, True) == (refused.returncode, b"by the chains it had" in refused.stderr), refused
+    for command in (("verify",), ("restore", "--data-dir", folder / "none")):
+        refused = memoryd(*(["backup"] if command == ("verify",) else []), command[0], old, *command[1:])
+        assert (65, True) == (refused.returncode, b"by the chains it had" in refused.stderr), refused
+    mark = [len(first), digest_of(first[:-1])]
+    for manifest in old.glob("*/*/manifest.jsonl"):  # and as all of it was before the purge
+        rewrite(manifest, lambda line: {**line, "ledger": mark} if "ledger" in line else line)
     written = memoryd("backup", "snapshot", old, "--at", before.isoformat(), "-o", folder / "before.tar")
     assert 0 == written.returncode, written.stderr
     told = memoryd("restore", folder / "before.tar", "--data-dir", folder / "r4")

@@ -13,17 +13,20 @@ what is stored.
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
+from memoryd.backup.digests import digest_of
 from memoryd.backup.encryption import LEDGER_KEY, OVERHEAD, RECIPIENTS, WRAPPED, Cipher, Identity, ledger_key
+from memoryd.backup.ledgers import LedgerMark
 from memoryd.backup.points import Point, Points
 from memoryd.backup.refusal import BackupDamaged, NotForUs
+from memoryd.paths import read_regular
 from memoryd.store.lines import Line, read_line
 from memoryd.store.refusal import StoreRefused
 
@@ -48,6 +51,7 @@ BLOCK_BYTES = 256 * 1024
 SYNC_BLOCKS = 16  # 4 MiB
 FORMAT = 1
 MANIFEST = "manifest.jsonl"
+MOST_LINE_BYTES = 256 << 20  # of a manifest: a first image of a terabyte
 NO_MANIFEST = "{} is no manifest of a backup that this memoryd knows"
 MOST_NUMBER = 1 << 56  # microseconds until the year 4253
 
@@ -89,6 +93,8 @@ class Chain:
     """The transactions up to which it was restored as a trial, and when, in microseconds since 1970 (UTC)."""
     line_count: int = 0
     """After the header."""
+    ledger: LedgerMark | None = None
+    """Where the ledger of purges ended when the last state was written; None: that is not known."""
     cipher: Cipher | None = None
     """Reads and writes its parts; None: it is not encrypted, or its key is not known."""
 
@@ -102,8 +108,8 @@ class Chain:
         path = folder / MANIFEST
         chain = None
         try:
-            with path.open("rb") as file:
-                for number, raw in enumerate(file):
+            with read_regular(path) as file:
+                for number, raw in enumerate(iter(partial(file.readline, MOST_LINE_BYTES), b"")):
                     if not raw.endswith(b"\n"):
                         break
                     line = _line(raw[:-1], path, number + 1)
@@ -128,6 +134,9 @@ class Chain:
     def add(self, line: Line) -> None:
         """Take a line of the manifest; KeyError, TypeError or ValueError where it is none."""
         self.line_count += 1
+        if "ledger" in line:
+            size, digest = line["ledger"]
+            self.ledger = LedgerMark(number_of(size), digest)
         if "image" in line:
             generation, size, time_us = map(number_of, (line["image"], line["size"], line["time_us"]))
             blocks = {number_of(place): digest for place, digest in line["blocks"]}
@@ -262,7 +271,7 @@ class Chain:
         """Yield what is stored of an image, by its place; it is what was written."""
         path = self.folder / image.name
         try:
-            with path.open("rb") as file:
+            with read_regular(path) as file:
                 for place, digest in image.blocks.items():
                     block = file.read(min(BLOCK_BYTES, image.size - place * BLOCK_BYTES) + self.overhead)
                     if digest_of(block) != digest:
@@ -275,7 +284,7 @@ class Chain:
         """Yield what is stored of a log, each piece with the place where it begins; it is what was written."""
         path = self.folder / log_name(generation)
         try:
-            with path.open("rb") as file:
+            with read_regular(path) as file:
                 for piece in self.logs.get(generation, ()):
                     data = file.read(piece.end - piece.start + self.overhead)
                     if digest_of(data) != piece.digest:
@@ -310,9 +319,16 @@ def number_of(value: Any) -> int:
 
 
 def is_begun(manifest: Path) -> bool:
-    """Whether a manifest has its header: a process that died while it wrote that had begun no chain."""
-    with manifest.open("rb") as file:
-        return file.readline().endswith(b"\n")
+    """
+    Whether a manifest has its header: a process that died while it wrote that had begun no chain.
+
+    Raises BackupDamaged where it cannot be read.
+    """
+    try:
+        with read_regular(manifest) as file:
+            return file.readline(MOST_LINE_BYTES).endswith(b"\n")
+    except OSError as error:
+        raise BackupDamaged(f"{manifest} cannot be read: {error.strerror}") from None
 
 
 def sync_now_and_then(file: IO[bytes], blocks: int) -> None:
@@ -320,11 +336,6 @@ def sync_now_and_then(file: IO[bytes], blocks: int) -> None:
     if blocks % SYNC_BLOCKS == 0:
         file.flush()
         os.fdatasync(file.fileno())
-
-
-def digest_of(data: bytes) -> str:
-    """Return the SHA-256 of some bytes in hexadecimal digits."""
-    return hashlib.sha256(data).hexdigest()
 
 
 def log_name(generation: int) -> str:

@@ -13,13 +13,14 @@ from memoryd.backup.chain import (
     Chain,
     Image,
     block_name,
-    digest_of,
     log_name,
     number_of,
     piece_name,
     sync_now_and_then,
 )
+from memoryd.backup.digests import digest_of
 from memoryd.backup.encryption import Cipher
+from memoryd.backup.ledgers import LedgerMark
 from memoryd.backup.points import Points
 from memoryd.errors import Unavailable
 from memoryd.paths import open_regular
@@ -44,6 +45,8 @@ class ChainWriter:
             sync_folder(folder)
             sync_folder(folder.parent)
             self.chain = Chain(folder, {"format": FORMAT, **header}, points=Points(in_brief=True))
+        self.ledger: LedgerMark | None = None
+        """Where the ledger of purges ends now."""
         self.chain.cipher = cipher
         self.chain.unlock(None)
 
@@ -129,6 +132,8 @@ class ChainWriter:
             self._manifest.sync()
             return
         number_of(line["time_us"])  # ValueError, before it is there: a clock before 1970
+        if self.ledger is not None and "proved" not in line:
+            line = {**line, "ledger": list(self.ledger)}
         self._manifest.write({"number": self.chain.line_count + 1, **line})
         self._manifest.sync()
         self.chain.add(line)

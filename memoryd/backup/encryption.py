@@ -104,6 +104,7 @@ class Encryption:
         if header.get(RECIPIENTS) != sorted(self.recipients):
             return None
         try:
+            self.kept.chmod(0o600)
             kept = json.loads(self.kept.read_bytes())
             return Cipher(bytes.fromhex(kept["plain"])) if kept[WRAPPED] == header.get(WRAPPED) else None
         except (OSError, ValueError, KeyError, TypeError):

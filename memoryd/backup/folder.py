@@ -10,10 +10,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from uuid import UUID
 
-from memoryd.backup.chain import MANIFEST, BackupDamaged, Chain, Point, is_begun
+from memoryd.backup.chain import MANIFEST, MOST_LINE_BYTES, BackupDamaged, Chain, Point, is_begun
 from memoryd.backup.encryption import WRAPPED, Identity
-from memoryd.backup.ledgers import LEDGER, copy_ledger, refuse_ledger
+from memoryd.backup.ledgers import LEDGER, LedgerMark, copy_ledger, refuse_ledger
 from memoryd.backup.scratch import scratch
+from memoryd.paths import read_regular
 from memoryd.store.durable import sync_folder
 from memoryd.store.ledger import KEY
 from memoryd.store.lines import parse_line
@@ -27,7 +28,9 @@ __all__ = [
     "chains_of",
     "histories",
     "history_folder",
+    "is_encrypted_at_its_end",
     "ledger_key_of",
+    "mark_of_chains",
     "point_of",
     "prove",
     "prune",
@@ -61,9 +64,10 @@ def histories(folder: Path, store_id: str) -> list[Path]:
 
 def stores_in(folder: Path) -> list[Path]:
     """Return the folders of all histories of all stores in a folder of backups; StoreRefused where there is none."""
-    if list(folder.glob(f"*/{MANIFEST}")):
+    names = (MANIFEST, "image-000001")  # the first may be lost
+    if any(list(folder.glob(f"*/{name}")) for name in names):
         return [folder]
-    stores = sorted({path.parent.parent for path in folder.glob(f"*/*/{MANIFEST}")})
+    stores = sorted({path.parent.parent for name in names for path in folder.glob(f"*/*/{name}")})
     if not stores:
         raise StoreRefused(f"{folder} holds no backup of memoryd" if folder.exists() else f"{folder} is not there")
     return stores
@@ -91,7 +95,7 @@ def chains_of(store: Path, faults: list[str] | None = None, *, in_brief: bool = 
     Raises BackupDamaged; with `faults`, a chain that cannot be read is left out and told there.
     """
     chains = []
-    for path in sorted(store.glob(f"*/{MANIFEST}")):
+    for path in _manifests(store):
         try:
             if is_begun(path):
                 chains.append(Chain.read(path.parent, in_brief=in_brief))
@@ -100,6 +104,12 @@ def chains_of(store: Path, faults: list[str] | None = None, *, in_brief: bool = 
                 raise
             faults.append(str(damage))
     return chains
+
+
+def _manifests(store: Path) -> list[Path]:
+    """Return the manifests of all chains, also of one that has lost its own."""
+    begun = {*store.glob(f"*/{MANIFEST}"), *(image.with_name(MANIFEST) for image in store.glob("*/image-*[0-9]"))}
+    return sorted(path for path in begun if not path.parent.name.startswith("."))
 
 
 def point_of(
@@ -154,7 +164,10 @@ def restore(  # noqa: PLR0913  what a new store is made of
     _refuse_target(data_dir)
     chain.unlock(identity)
     key = ledger_key_of(chain)
-    refuse_ledger(ledger, chain.folder.parent / LEDGER, str(store_id_of(chain)), key)
+    store = chain.folder.parent
+    refuse_ledger(
+        ledger, store / LEDGER, str(store_id_of(chain)), key, mark_of_chains(chains_of(store, [], in_brief=True))
+    )
     data_dir.parent.mkdir(parents=True, exist_ok=True)
     part = data_dir.with_name(f".{data_dir.name}.restoring")
     shutil.rmtree(part, ignore_errors=True)  # of one that was killed
@@ -211,13 +224,23 @@ def ledger_key_of(chain: Chain) -> bytes | None:
     return clear.read_bytes() if not chain.is_encrypted and clear.is_file() else chain.ledger_key
 
 
+def mark_of_chains(chains: Sequence[Chain]) -> LedgerMark | None:
+    """Return where the ledger of a history ended, by the chain that has seen the most of it."""
+    return max((chain.ledger for chain in chains if chain.ledger is not None), default=None)
+
+
 def are_encrypted(store: Path) -> list[bool]:
     """Return which chains of a store are, the oldest first; one without a header that can be read is left out."""
     headers = []
     for path in sorted(store.glob(f"*/{MANIFEST}")):
-        with contextlib.suppress(OSError), path.open("rb") as file:
-            headers.append(parse_line(file.readline().rstrip(b"\n")))
+        with contextlib.suppress(OSError), read_regular(path) as file:
+            headers.append(parse_line(file.readline(MOST_LINE_BYTES).rstrip(b"\n")))
     return [WRAPPED in header for header in headers if header is not None]
+
+
+def is_encrypted_at_its_end(store: Path) -> bool:
+    """Whether the newest chain of a history is encrypted."""
+    return are_encrypted(store)[-1:] == [True]
 
 
 def prune(chains: Sequence[Chain], *, now: datetime, keep: timedelta, dry_run: bool = False) -> list[Pruned]:
@@ -234,6 +257,8 @@ def prune(chains: Sequence[Chain], *, now: datetime, keep: timedelta, dry_run: b
         gone.append(Pruned(chain, chain.stored_bytes))
         if not dry_run:
             shutil.rmtree(chain.folder)
+    if gone and not dry_run and all(are_encrypted(gone[0].chain.folder.parent)):
+        (gone[0].chain.folder.parent / LEDGER / KEY).unlink(missing_ok=True)  # each chain holds it, encrypted
     return gone
 
 

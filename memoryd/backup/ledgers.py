@@ -5,16 +5,42 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
+from memoryd.backup.digests import digest_of
+from memoryd.backup.refusal import BackupDamaged
 from memoryd.paths import open_regular
 from memoryd.store.durable import copy_file, sync_folder, write_all, write_file
 from memoryd.store.ledger import KEY, LINES, check_ledger, goes_on, key_of
-from memoryd.store.lines import LineFile
+from memoryd.store.lines import LineFile, last_line
 from memoryd.store.refusal import StoreRefused
 
-__all__ = ["LEDGER", "LedgerMirror", "check_copy", "copy_ledger", "ledger_of", "refuse_ledger"]
+__all__ = [
+    "LEDGER",
+    "LedgerMark",
+    "LedgerMirror",
+    "check_copy",
+    "check_mark",
+    "copy_ledger",
+    "ledger_of",
+    "refuse_ledger",
+]
 
 LEDGER = "ledger"
+
+
+class LedgerMark(NamedTuple):
+    """Where a ledger ended: a chain says so with each state, so that one which has lost lines is noticed."""
+
+    size: int
+    digest: str
+    """Of the last line."""
+
+
+def mark_of(path: Path) -> LedgerMark:
+    """Return where the lines of a ledger end; OSError."""
+    end, raw = last_line(path)
+    return LedgerMark(end, digest_of(raw))
 
 
 def ledger_of(store: Path, others: Sequence[Path]) -> Path:
@@ -53,14 +79,33 @@ def check_copy(ledger: Path, store_id: str, key: bytes | None = None, *, is_seal
     return check_ledger(ledger, store_id, lambda: None if key is None else key_of(clear, key))
 
 
-def refuse_ledger(ledger: Path, mirrored: Path, store_id: str, key: bytes | None) -> None:
-    """Raise StoreRefused where a ledger does not know all that the one of the backup knows was purged."""
+def refuse_ledger(ledger: Path, mirrored: Path, store_id: str, key: bytes | None, mark: LedgerMark | None) -> None:
+    """
+    Raise StoreRefused where a ledger does not know all that the one of the backup knows was purged.
+
+    `mark` is where the ledger ended by the chains of the backup; BackupDamaged where it does not reach that.
+    """
     count = check_copy(ledger, store_id, key)
     if (mirrored / LINES).is_file() and not goes_on(ledger, mirrored):
         known = check_copy(mirrored, store_id, key)
         raise StoreRefused(
             f"{ledger} ({count} lines) does not go on with the ledger of the backup ({known} lines): what that knows"
             " would come back; name one that does, or none"
+        )
+    check_mark(ledger, mark)
+
+
+def check_mark(ledger: Path, mark: LedgerMark | None) -> None:
+    """Raise BackupDamaged where a ledger has lost lines, or has others, by what the chains say."""
+    if mark is None:
+        return
+    lines = ledger / LINES
+    with lines.open("rb") as file:
+        known = file.read(mark.size)
+    if len(known) < mark.size or digest_of(known[:-1].rpartition(b"\n")[2]) != mark.digest:
+        raise BackupDamaged(
+            f"{lines} is not what was written: by the chains it had {mark.size} bytes, and what was purged would come"
+            " back; put the right one back, or name a newer one: --ledger"
         )
 
 
@@ -83,9 +128,9 @@ class LedgerMirror:
         """The file of its key. OSError."""
         return (self._ledger / KEY).read_bytes()
 
-    def step(self, *, keeps_key: bool = True) -> None:
+    def step(self, *, keeps_key: bool = True) -> LedgerMark:
         """
-        Add what is not there yet; `keeps_key`: with the key.
+        Add what is not there yet, and return where it ends; `keeps_key`: with the key.
 
         OSError; StoreRefused where the ledger does not go on with what is there.
         """
@@ -106,6 +151,7 @@ class LedgerMirror:
             finally:
                 os.close(handle)
         self._left = self._state()
+        return mark_of(mirrored)
 
     def _begin(self) -> None:
         self._left = ()

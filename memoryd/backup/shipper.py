@@ -17,8 +17,8 @@ from typing import Any, TypeVar
 from memoryd.backup.chain import Chain, Image, Point
 from memoryd.backup.chain_writer import ChainWriter
 from memoryd.backup.encryption import Encryption
-from memoryd.backup.folder import are_encrypted, chain_name, chains_of
-from memoryd.backup.ledgers import LedgerMirror
+from memoryd.backup.folder import are_encrypted, chain_name, chains_of, is_encrypted_at_its_end
+from memoryd.backup.ledgers import LedgerMark, LedgerMirror
 from memoryd.backup.scratch import remove_stale
 from memoryd.errors import Unavailable
 from memoryd.model.times import to_us
@@ -53,6 +53,7 @@ class Shipper:
         self._encryption = encryption
         self._shipping, self._store, self._header = shipping, store, dict(header)
         self._ledger = LedgerMirror(ledger, store)
+        self._mark: LedgerMark | None = None
         self._clock = clock
         self._writer: ChainWriter | None = None
         self._generation = 0
@@ -78,7 +79,7 @@ class Shipper:
                 await self._step(may_copy=may_copy)
             except BaseException as error:
                 self._drop()
-                self.fault = (error.strerror if isinstance(error, OSError) else str(error)) or type(error).__name__
+                self.fault = _told(error)
                 raise
             self.fault = ""
 
@@ -141,6 +142,7 @@ class Shipper:
                 if not await self._shipping.release():
                     raise Unavailable("the log got too long while the file was copied; it is copied again")
                 is_held = False
+                writer.ledger = self._mark
                 await _done(writer.add_image, image, None if current else commit_seq, to_us(self._clock()))
                 self._generation = generation
                 self._note(writer)
@@ -158,6 +160,7 @@ class Shipper:
             known = tail.commits[-1].commit_seq if tail.commits else self._last_seq(writer)
             seq = commit_seq if commit_seq is not None and n == len(mine) else known
             times = [commit.time_us for commit in tail.commits if commit.commit_seq == seq]
+            writer.ledger = self._mark
             await _done(writer.add_log, tail, seq, times[-1] if times else to_us(self._clock()))
             self._note(writer)
 
@@ -172,7 +175,7 @@ class Shipper:
         """Mirror the ledger; one that does not go on with what is mirrored is told, and what is mirrored stays."""
         try:
             is_clear = self._encryption is None
-            self._ledger.step(keeps_key=is_clear or not all(are_encrypted(self._store)))
+            self._mark = self._ledger.step(keeps_key=is_clear or not all(are_encrypted(self._store)))
             self.ledger_fault = ""
         except StoreRefused as refusal:
             self.ledger_fault = str(refusal)
@@ -183,8 +186,10 @@ class Shipper:
             return
         self._drop()
         self._let_go()
-        if not self._store.parent.is_dir():
-            raise StoreRefused(f"{self._store.parent} is not there; make the folder of backups, or mount its disk")
+        root = self._store.parent
+        if not root.is_dir():
+            why = "is no folder" if root.exists() else "is not there; make the folder of backups, or mount its disk"
+            raise StoreRefused(f"{root} {why}")
         is_new = not self._store.exists()
         self._store.mkdir(mode=0o700, exist_ok=True)
         if is_new:
@@ -195,7 +200,7 @@ class Shipper:
         except OSError:
             os.close(handle)
             raise StoreRefused(f"another memoryd ships to {self._store}; name another backup.directory") from None
-        if self._encryption is None and are_encrypted(self._store)[-1:] == [True]:
+        if self._encryption is None and is_encrypted_at_its_end(self._store):
             os.close(handle)
             raise StoreRefused(
                 f"the backups in {self._store} are encrypted, and nothing says who may open the next one: set"
@@ -274,6 +279,13 @@ async def _prove(chain: Chain, point: Point, memory_limit_bytes: int, where: Pat
     if process.returncode:
         lines = said.decode(errors="replace").strip().splitlines()
         raise StoreRefused(lines[-1] if lines else f"the trial ended with {process.returncode}")
+
+
+def _told(error: BaseException) -> str:
+    """Return what went wrong; of a fault of the system with the file."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return str(error) or type(error).__name__
 
 
 def _is_same(handle: int, path: Path) -> bool:

@@ -19,8 +19,8 @@ from typing import IO, Any
 from memoryd.backup.chain import MANIFEST, BackupDamaged, Chain, Point
 from memoryd.backup.chain_writer import ChainWriter
 from memoryd.backup.encryption import OF_CHAIN, Identity
-from memoryd.backup.folder import DATABASE, chain_name, history_folder, store_id_of
-from memoryd.backup.ledgers import LEDGER, copy_ledger
+from memoryd.backup.folder import DATABASE, chain_name, chains_of, history_folder, mark_of_chains, store_id_of
+from memoryd.backup.ledgers import LEDGER, LedgerMark, check_mark, copy_ledger
 from memoryd.backup.scratch import scratch
 from memoryd.store.opening import prove_copy, rewrite_copy
 
@@ -60,7 +60,9 @@ def write_snapshot(
         whole.unlink()
         prove_copy(made, store_id, point.commit_seq, memory_limit_bytes=memory_limit_bytes)
         told = history_folder(folder, str(store_id), chain.header.get("history_id", ""))
-        size = _write_chain(told / chain_name(folder, point.time), chain, point, made)
+        mark = mark_of_chains(chains_of(store, [], in_brief=True))
+        check_mark(ledger, mark)
+        size = _write_chain(told / chain_name(folder, point.time), chain, point, made, mark)
         made.unlink()
         copy_ledger(ledger, told / LEDGER, chain.ledger_key)
         with tarfile.open(fileobj=out, mode="w|", format=tarfile.PAX_FORMAT) as tar:
@@ -70,11 +72,12 @@ def write_snapshot(
     return size
 
 
-def _write_chain(folder: Path, of: Chain, point: Point, database: Path) -> int:
+def _write_chain(folder: Path, of: Chain, point: Point, database: Path, mark: LedgerMark | None) -> int:
     header = {**of.header, "transaction": point.commit_seq, "time": point.time.isoformat(timespec="seconds")}
     for name in ("format", *OF_CHAIN):
         header.pop(name, None)
     writer = ChainWriter(folder, header)
+    writer.ledger = mark
     handle = os.open(database, os.O_RDONLY | os.O_CLOEXEC)
     try:
         image = writer.copy(handle, database.stat().st_size)

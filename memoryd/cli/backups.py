@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import os
 import secrets
+import shlex
 import sys
 import tempfile
 from collections.abc import Callable
@@ -26,6 +27,7 @@ from memoryd.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from memoryd.backup.chain import Chain, Point
+    from memoryd.backup.encryption import Identity
 
 __all__ = ["add_backup_commands"]
 
@@ -165,12 +167,37 @@ def _try(chain: Chain, point: Point, memory_limit_bytes: int, where: Path | None
 
 
 def _verify(args: argparse.Namespace) -> int:
-    from memoryd.backup.folder import ledger_key_of, point_of
-    from memoryd.backup.ledgers import LEDGER, check_copy
+    from memoryd.backup.folder import stores_in
 
     config, _ = settle(args)
     identity = identity_of(args)
-    store, chains = read_store(args.folder, strict=True)
+    stores = stores_in(args.folder.resolve())
+    found = [_verify_history(store, identity, config.store.memory_limit_bytes) for store in stores]
+    if args.json:
+        rows = [row for one in found for row in one["chains"]]
+        total = {name: sum(one[name] for one in found) for name in ("read_bytes", "ledger_lines")}
+        each = [{**one, "chains": len(one["chains"])} for one in found]
+        print(as_json({"chains": rows, **total, "proved": found[-1]["proved"], "histories": each}))
+        return 0
+    for store, one in zip(stores, found, strict=True):
+        if len(stores) > 1:
+            print(store)
+        told = f"{len(one['chains'])} chains, {size(one['read_bytes'])}, and a ledger of {one['ledger_lines']} lines"
+        print(f"{told}: every file is what was written")
+        if one["proved"] is None:
+            print("not restored as a trial: the chain is encrypted, name what opens it: --identity", file=sys.stderr)
+            continue
+        reached = f"transaction {one['proved']}, {moment(one['proved_time'])}"
+        print(f"restored as a trial up to {reached}: every block could be read")
+    return 0
+
+
+def _verify_history(store: Path, identity: Identity | None, memory_limit_bytes: int) -> dict[str, Any]:
+    """Read all chains of a history and its ledger, and restore the last state as a trial, if it can be read."""
+    from memoryd.backup.folder import ledger_key_of, mark_of_chains, point_of
+    from memoryd.backup.ledgers import LEDGER, check_copy, check_mark
+
+    chains = read_chains(store, strict=True)
     with working("reading"):
         read = sum(count for chain in chains for count in chain.check())
         chain, point = point_of(chains)
@@ -179,19 +206,11 @@ def _verify(args: argparse.Namespace) -> int:
             chain.unlock(identity)
         key = ledger_key_of(chain) if is_tried else None
         lines = check_copy(store / LEDGER, chain.header["store_id"], key, is_sealed=not is_tried)
+        check_mark(store / LEDGER, mark_of_chains(chains))
     if is_tried:
-        _try(chain, point, config.store.memory_limit_bytes, Path(tempfile.gettempdir()))
-    if args.json:
-        rows = [_row(chain) for chain in chains]
-        proved = point.commit_seq if is_tried else None
-        print(as_json({"chains": rows, "read_bytes": read, "proved": proved, "ledger_lines": lines}))
-        return 0
-    print(f"{len(chains)} chains, {size(read)}, and a ledger of {lines} lines: every file is what was written")
-    if not is_tried:
-        print("not restored as a trial: the chain is encrypted, name what opens it: --identity", file=sys.stderr)
-        return 0
-    print(f"restored as a trial up to transaction {point.commit_seq}, {moment(point.time)}: every block could be read")
-    return 0
+        _try(chain, point, memory_limit_bytes, Path(tempfile.gettempdir()))
+    proved = {"proved": point.commit_seq, "proved_time": point.time} if is_tried else {"proved": None}
+    return {"chains": [_row(chain) for chain in chains], "read_bytes": read, "ledger_lines": lines, **proved}
 
 
 def _prune(args: argparse.Namespace) -> int:
@@ -279,7 +298,7 @@ def _restore(args: argparse.Namespace) -> int:
 
 
 def _restore_of(args: argparse.Namespace) -> int:
-    from memoryd.backup.folder import chains_of, histories, ledger_key_of, point_of, restore
+    from memoryd.backup.folder import chains_of, histories, ledger_key_of, mark_of_chains, point_of, restore
     from memoryd.backup.ledgers import LEDGER, ledger_of, refuse_ledger
 
     config, _ = settle(args)
@@ -296,7 +315,8 @@ def _restore_of(args: argparse.Namespace) -> int:
         others += histories(Path(config.backup.directory), chain.header["store_id"])
     ledger = args.ledger or ledger_of(store, others)
     if args.dry_run:
-        refuse_ledger(ledger, store / LEDGER, chain.header["store_id"], ledger_key_of(chain))
+        key, mark = ledger_key_of(chain), mark_of_chains(chains)
+        refuse_ledger(ledger, store / LEDGER, chain.header["store_id"], key, mark)
         _try(chain, point, limit, next(folder for folder in target.parents if folder.is_dir()))
         _say(
             args, told, f"would restore transaction {point.commit_seq} of {moment(point.time)}; every block can be read"
@@ -330,10 +350,8 @@ def _restore_of(args: argparse.Namespace) -> int:
         else:
             print("what was purged later is erased by the first start, before it serves", file=sys.stderr)
         if not args.reopen_sandboxes:
-            print(
-                f"the doors of sandboxes stay closed until: memoryd serve --data-dir {target} --reopen-sandboxes",
-                file=sys.stderr,
-            )
+            serve = f"memoryd serve --data-dir {shlex.quote(str(target))} --reopen-sandboxes"
+            print(f"the doors of sandboxes stay closed until: {serve}", file=sys.stderr)
     return 0
 
 

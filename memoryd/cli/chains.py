@@ -23,9 +23,12 @@ def read_store(folder: Path, *, strict: bool = False, in_brief: bool = False) ->
 def read_chains(store: Path, *, strict: bool = False, in_brief: bool = False) -> list[Chain]:
     """Return the chains of a history of a store; those that cannot be read are told, or refused where it is strict."""
     from memoryd.backup.folder import chains_of
+    from memoryd.backup.refusal import BackupDamaged
 
     faults = list[str]()
     chains = chains_of(store, None if strict else faults, in_brief=in_brief)
+    if faults and not chains:
+        raise BackupDamaged(faults[0])
     for fault in faults:
         print(f"memoryd: warning: {fault}", file=sys.stderr)
     return chains

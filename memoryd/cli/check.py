@@ -107,8 +107,14 @@ def _check(args: argparse.Namespace) -> int:
             _ledger(places, checked.store_id, faults)
     _doors(config, places, faults)
     _files(config, places, faults)
+    shipping = list[str]()
+    with faults.noting():
+        from memoryd.daemon.backups import check_backups
+
+        shipping = check_backups(config, checked.store_id if checked is not None else "")
     packages = differing_packages()
     warnings = [warning] if (warning := open_to_others(places.database.parent)) else []
+    warnings += shipping
     warnings += [f"other packages than those that were tested: {', '.join(map(str, packages))}"] if packages else []
     for name, problem in seen.items():
         if problem:
@@ -157,12 +163,14 @@ def _doors(config: Config, places: Places, faults: _Faults) -> None:
 def _files(config: Config, places: Places, faults: _Faults) -> None:
     """Look whether the daemon can write where its files will be; what lies in a folder that was named is not."""
     shared = Path(config.shared.socket).parent if config.shared.socket else None
+    figures = Path(config.metrics.listen).parent if config.metrics.listen.startswith("/") else None
     named: list[Path] = []
     for what, path, key in (
         ("the folder of the database,", places.database.parent, "--data-dir"),
         ("the folder of the socket,", places.socket.absolute().parent, "--socket"),
         ("the folder of the shared socket,", shared, "shared.socket"),
         ("the folder of sandboxes,", places.sandboxes, "sandbox.directory"),
+        ("the folder of the socket of figures,", figures, "metrics.listen"),
         ("the file of the audit log,", places.audit, "audit.path"),
     ):
         if path is None or any(path.is_relative_to(folder) for folder in named):

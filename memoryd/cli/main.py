@@ -21,7 +21,7 @@ from memoryd.cli.check import add_check_command
 from memoryd.cli.conversations import add_conversation_commands
 from memoryd.cli.identity import add_identity_commands
 from memoryd.cli.jobs import add_job_commands
-from memoryd.cli.places import config_path, settle, with_places
+from memoryd.cli.places import config_path, places_of, settle, with_places
 from memoryd.cli.review import add_review_commands
 from memoryd.cli.transfer import add_transfer_commands
 from memoryd.cli.upgrade import add_upgrade_commands
@@ -161,9 +161,26 @@ def _client(args: argparse.Namespace) -> Any:
     path = paths.find_socket(candidates)
     timeout_s = LONG_WORK_S if args.command in LONG else PATIENCE_S
     # no token: on the admin socket it would only take away what the host may do
-    return MemoryClient(
+    client = MemoryClient(
         f"unix://{path.absolute()}", wait_for_ready=False, timeout_s=timeout_s, credentials=Credentials()
     )
+    if getattr(args, "data_dir", None) is not None:
+        try:
+            _refuse_another(client.server_info().store_path, places_of(args, config).database, path)
+        except BaseException:
+            client.close()
+            raise
+    return client
+
+
+def _refuse_another(served: str, named: Path, socket: Path) -> None:
+    """Raise InvalidArgument where the daemon serves another database than the one that was named."""
+    if Path(served).resolve() != named.resolve():
+        raise InvalidArgument(
+            f"the daemon at {socket} serves {served}, not {named}; name the --socket of the one that does, or leave out"
+            " --data-dir",
+            field="data_dir",
+        )
 
 
 def _audit_path(args: argparse.Namespace) -> Path | None:

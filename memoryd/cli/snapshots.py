@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from memoryd.backup.encryption import Identity
 
-__all__ = ["a_clean_end", "add_snapshot_command", "identity_of", "unpacked_if_packed", "until"]
+__all__ = ["NotWhole", "a_clean_end", "add_snapshot_command", "identity_of", "unpacked_if_packed", "until"]
 
 PIPE = "-"
 

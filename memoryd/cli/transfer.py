@@ -22,6 +22,7 @@ from memory_cli.common import path_of
 from memory_cli.output import as_json, size
 
 from memoryd.cli.command import Client, add_command
+from memoryd.cli.snapshots import NotWhole
 from memoryd.errors import EXIT_DAMAGED, Conflict, InvalidArgument, StartupError
 from memoryd.model import limits
 
@@ -112,10 +113,9 @@ def _export(client: Client, args: argparse.Namespace) -> int:
     if args.resume and path is None:
         raise InvalidArgument("name the file that was being written, with -o", field="output")
     if path is None:
-        output = _Output(sys.stdout.buffer)
-        _write(client, args, output, "", lambda _: None)
-        sys.stdout.buffer.flush()
-        return 0
+        return _export_piped(client, args)
+    if not path.name:
+        raise InvalidArgument(f"{path} names no file; name a new one", field="output")
     part, noted = path.with_name(f"{path.name}.part"), path.with_name(f"{path.name}.part.cursor")
     if path.exists():
         raise InvalidArgument(f"{path} is there already; name another file", field="output")
@@ -123,6 +123,29 @@ def _export(client: Client, args: argparse.Namespace) -> int:
         raise InvalidArgument(f"{part} is left of another export; go on with --resume, or remove it", field="output")
     if args.resume and not part.exists():
         raise InvalidArgument(f"{part} is not there: nothing was begun", field="output")
+    output = _export_part(client, args, part, noted)
+    part.replace(path)
+    noted.unlink(missing_ok=True)
+    counts = {name: count for name, count in output.counts.items() if name not in {"header", "end"}}
+    if args.json:
+        print(as_json({"file": str(path), "bytes": output.bytes, "counts": counts}))
+        return 0
+    print(f"{path}: {size(output.bytes)}, {_told(counts)}")
+    return 0
+
+
+def _export_piped(client: Client, args: argparse.Namespace) -> int:
+    try:
+        _write(client, args, _Output(sys.stdout.buffer), "", lambda _: None)
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise NotWhole("the reader of standard output has gone: the export is not whole") from None
+    return 0
+
+
+def _export_part(client: Client, args: argparse.Namespace, part: Path, noted: Path) -> _Output:
+    """Write a file that has not its name yet, or go on with it."""
     with part.open("r+b" if args.resume else "xb") as file:
         part.chmod(0o600)
         try:
@@ -139,17 +162,15 @@ def _export(client: Client, args: argparse.Namespace) -> int:
             os.fsync(file.fileno())
             noted.write_text(json.dumps({"cursor": cursor, "bytes": output.bytes, "user": args.user}))
 
-        _write(client, args, output, cursor, note)
+        try:
+            _write(client, args, output, cursor, note)
+        except BaseException:
+            if not noted.exists():  # there is nothing to go on with
+                part.unlink()
+            raise
         file.flush()
         os.fsync(file.fileno())
-    part.replace(path)
-    noted.unlink(missing_ok=True)
-    counts = {name: count for name, count in output.counts.items() if name not in {"header", "end"}}
-    if args.json:
-        print(as_json({"file": str(path), "bytes": output.bytes, "counts": counts}))
-        return 0
-    print(f"{path}: {size(output.bytes)}, {_told(counts)}")
-    return 0
+    return output
 
 
 def _export_tables(client: Client, args: argparse.Namespace) -> int:
@@ -304,6 +325,8 @@ def _type_of(line: bytes, number: int, name: str) -> str:
         kind = json.loads(line)["type"]
     except (ValueError, KeyError, TypeError, RecursionError):
         kind = None
+    if not isinstance(kind, str) and number == 1:
+        raise Damaged(f"{name} is no export of memoryd; unpack or decrypt it first, if it was packed")
     if not isinstance(kind, str):
         raise Damaged(f"{name} is damaged in line {number}")
     return kind

@@ -5,13 +5,21 @@ from __future__ import annotations
 import asyncio
 import secrets
 import shutil
+import time
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from importlib.metadata import version
 from pathlib import Path
 
 from memoryd.backup.encryption import Encryption, read_recipients
-from memoryd.backup.folder import Pruned, chains_of, histories, history_folder, prune
+from memoryd.backup.folder import (
+    Pruned,
+    chains_of,
+    histories,
+    history_folder,
+    is_encrypted_at_its_end,
+    prune,
+)
 from memoryd.backup.scratch import remove_stale
 from memoryd.backup.shipper import Shipper
 from memoryd.daemon.config import Config
@@ -20,8 +28,12 @@ from memoryd.daemon.wiring import now_utc
 from memoryd.errors import Unavailable
 from memoryd.model.times import from_us
 from memoryd.store.base import Shipping, StoreInfo
+from memoryd.store.refusal import StoreRefused
 
-__all__ = ["Backups", "encryption_of", "header_of"]
+__all__ = ["Backups", "check_backups", "encryption_of", "header_of"]
+
+TELL_S = 60.0  # between two lines of the log that say the same
+SILENT_S = 600.0  # a copy of a large database takes its time
 
 
 def header_of(info: StoreInfo) -> dict[str, object]:
@@ -43,6 +55,20 @@ def encryption_of(recipients_file: str, database: Path) -> Encryption | None:
     return Encryption(read_recipients(Path(recipients_file)), kept, secrets.token_bytes)
 
 
+def check_backups(config: Config, store_id: str) -> list[str]:
+    """Return why what is written would not be shipped, if there are to be backups. StartupError."""
+    root = config.backup.directory
+    if not root:
+        return []
+    encryption = encryption_of(config.backup.encrypt_recipients_file, Path("memory.duckdb"))
+    if not Path(root).is_dir():
+        why = "is no folder" if Path(root).exists() else "is not there; make it, or mount its disk"
+        return [f"backup.directory ({root}) {why}"]
+    if encryption is None and store_id and any(map(is_encrypted_at_its_end, histories(Path(root), store_id))):
+        return [f"backup.directory ({root}) holds encrypted backups, and backup.encrypt_recipients_file names no one"]
+    return []
+
+
 class Backups:
     """The backups of one store."""
 
@@ -57,6 +83,8 @@ class Backups:
         self._faults: list[str] = []
         self._proof_fault = ""
         self._is_known = False
+        self._told = ("", 0.0)
+        self._looked_s = time.monotonic()
         self.shipped_time: datetime | None = None
         """When all that was written was last stored; None: not since the start."""
         self.proved_time: datetime | None = None
@@ -67,10 +95,25 @@ class Backups:
         now = now_utc()
         if not self._is_known:
             await asyncio.to_thread(remove_stale, self._folder)
-        await self._shipper.step(may_copy=may_copy)
+        try:
+            await self._shipper.step(may_copy=may_copy)
+        finally:
+            self._looked_s = time.monotonic()
         self.shipped_time = now
         if not self._is_known:
             await self._look()
+
+    async def keep(self) -> None:
+        """Ship; what goes wrong is raised once, and again after a minute, or when it is something else."""
+        try:
+            await self.step()
+        except (StoreRefused, OSError, Unavailable):
+            told = self.fault, time.monotonic()
+            if told[0] == self._told[0] and told[1] - self._told[1] < TELL_S:
+                return
+            self._told = told
+            raise
+        self._told = ("", 0.0)
 
     def held(self) -> tuple[str, ...]:
         """Return the chains that there are, in words, each with the day on which it goes."""
@@ -110,7 +153,13 @@ class Backups:
 
     def warnings(self) -> list[str]:
         """Return what an operator should look at."""
-        warnings = [f"a backup cannot be read: {fault}" for fault in self._faults]
+        silent_s = time.monotonic() - self._looked_s
+        warnings = []
+        if silent_s > max(SILENT_S, 10 * self._config.backup.ship_s):
+            warnings.append(
+                f"{self._folder} has not answered for {silent_s:.0f} s: nothing is shipped; look at its disk"
+            )
+        warnings += [f"a backup cannot be read: {fault}" for fault in self._faults]
         if self._shipper.fault:
             warnings.append(f"backups in {self._folder} are not written now: {self._shipper.fault}")
         if self._shipper.ledger_fault:

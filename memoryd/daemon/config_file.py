@@ -178,6 +178,8 @@ def _check_store(config: Config) -> None:
 def _check_backup(config: Config) -> None:
     if config.backup.directory and not config.backup.directory.startswith("/"):
         raise ConfigError(f"backup.directory is {config.backup.directory!r}; name an absolute path")
+    if config.backup.encrypt_recipients_file and not config.backup.directory:
+        raise ConfigError("backup.encrypt_recipients_file is set and backup.directory is not: there are no backups")
 
 
 def _check_doors(config: Config) -> None:

@@ -164,7 +164,8 @@ class Jobs:
     def job(self, name: str) -> Job:
         """Return the job of a name; InvalidArgument names those there are."""
         if check_id(name, "job") not in self._jobs:
-            raise InvalidArgument(f"job is {name!r}; it must be one of {', '.join(self._jobs)}", field="job")
+            why = "; for backup set backup.directory, and restart memoryd" if name == "backup" else ""
+            raise InvalidArgument(f"job is {name!r}; it must be one of {', '.join(self._jobs)}{why}", field="job")
         return self._jobs[name]
 
     async def run(self, name: str, *, trigger: str, ran: datetime | None = None, dry_run: bool = False) -> Run | None:

@@ -300,7 +300,7 @@ class _Daemon:
         notify(self._env, "READY=1\nSTATUS=serving")
         backups = self._running.backups
         if backups is not None:
-            self._repeat(backups.step, pause_s=self._config.backup.ship_s, fault="backup_not_shipped")
+            self._repeat(backups.keep, pause_s=self._config.backup.ship_s, fault="backup_not_shipped")
         self._repeat(lambda: _flush(ports), pause_s=RECALL_FLUSH_S, fault="recalls_not_counted")
         self._start(self._lag.watch())
         self._start(garbage.collect())

@@ -12,7 +12,7 @@ import contextlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from memoryd.errors import MemorydError
+from memoryd.errors import MemorydError, StartupError
 
 __all__ = ["BackgroundWorker", "class_of", "message_of"]
 
@@ -24,7 +24,11 @@ def class_of(error: Exception) -> str:
 
 def message_of(error: Exception) -> str:
     """Return the message of an error of memoryd's own, where none of them quotes anybody; else its class."""
-    return error.message if isinstance(error, MemorydError) else type(error).__name__
+    if isinstance(error, MemorydError | StartupError):
+        return str(error)
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return type(error).__name__
 
 
 @dataclass(slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from memoryd.paths import open_regular
 from memoryd.store.durable import write_all
 from memoryd.store.refusal import StoreRefused
 
-__all__ = ["STEP_BYTES", "Line", "LineFile", "parse_line", "read_line", "sound_end", "whole_lines"]
+__all__ = ["STEP_BYTES", "Line", "LineFile", "last_line", "parse_line", "read_line", "sound_end", "whole_lines"]
 
 Line = Mapping[str, Any]
 STEP_BYTES = 1 << 16
@@ -91,6 +91,17 @@ def sound_end(path: Path) -> int:
     try:
         size = os.fstat(handle).st_size
         return _sound_end(handle, size - len(next(_pieces(handle, size), b"")))
+    finally:
+        os.close(handle)
+
+
+def last_line(path: Path) -> tuple[int, bytes]:
+    """Return where the whole lines of a file end, and the last of them as it stands; OSError."""
+    handle = open_regular(path, os.O_RDONLY)
+    try:
+        size = os.fstat(handle).st_size
+        end = size - len(next(_pieces(handle, size), b""))
+        return end, next((raw for raw, _ in _from_the_end(handle, end)), b"")
     finally:
         os.close(handle)
 

@@ -78,6 +78,8 @@ def at_least_one(text: str) -> int:
 
 def path_of(text: str) -> Path:
     """Return an argument as a path, with its `~` replaced."""
+    if not text:
+        raise argparse.ArgumentTypeError("the name of a file or folder is empty")
     try:
         return expanded(text)
     except ValueError as error:
