@@ -26,7 +26,7 @@ def command(daemon: Daemon, *words: str) -> subprocess.CompletedProcess[str]:
 
 def shipped(backup: Path, transaction: int) -> None:
     """Wait until a transaction is in the backup."""
-    for _ in range(200):
+    for _ in range(600):
         lines = [line for path in backup.glob("*/*/manifest.jsonl") for line in path.read_text().splitlines()]
         states = [known for known in map(json.loads, lines) if "format" not in known]
         if any(transaction <= (state.get("transaction") or 0) for state in states):

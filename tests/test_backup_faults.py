@@ -6,11 +6,13 @@ import asyncio
 import contextlib
 import os
 import shutil
+import threading
 import zlib
 from pathlib import Path
 
 import pytest
 
+from memoryd.backup import shipper as shippers
 from memoryd.backup.chain import MANIFEST, BackupDamaged
 from memoryd.backup.chain_writer import ChainWriter
 from memoryd.backup.folder import chains_of, point_of, prove, restore
@@ -166,6 +168,30 @@ async def test_the_mirror_of_a_ledger_is_added_to_and_takes_whole_lines_alone(fo
         LedgerMirror(ledger.parent, the_store(folder)).step()
         assert whole == mirrored.read_bytes()
         os.truncate(ledger, len(whole))
+
+
+async def test_a_step_that_hangs_holds_no_one_up_and_nothing_is_written_until_it_ends(folder, monkeypatch):
+    async with shipped(folder) as (client, shipper):
+        await shipper.step()
+        let_go, real = threading.Event(), ChainWriter.add_log
+        monkeypatch.setattr(shippers, "PATIENCE_S", 0.05)
+        monkeypatch.setattr(ChainWriter, "add_log", lambda *args: let_go.wait(30) and real(*args))
+        await client.add("first")
+        step = asyncio.create_task(shipper.step())
+        await asyncio.sleep(0.3)
+        step.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await step
+        assert shipper.is_stuck
+        with pytest.raises(Unavailable, match="does not answer"):
+            await shipper.step()
+        let_go.set()
+        assert await asyncio.to_thread(until, lambda: not shipper.is_stuck)
+        await client.add("second")
+        await shipper.step()
+        expected = await digests(client.ports.store)
+    target, _ = restored(chains_of(the_store(folder)), folder)
+    assert expected == digests_of(target / "memory.duckdb")
 
 
 async def test_no_link_in_the_folder_of_backups_is_followed(folder):

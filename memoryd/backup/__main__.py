@@ -17,7 +17,7 @@ from memoryd.backup.encryption import Cipher
 from memoryd.backup.folder import point_of, prove
 from memoryd.store.refusal import StoreRefused
 
-NICE = 10
+NICE = 19
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,9 @@ from memoryd.store.lines import Line, LineFile
 
 __all__ = ["ChainWriter"]
 
+REST_BLOCKS = 4  # 1 MiB: after it those who are served have the core for as long as it took
+LONGEST_REST_S = 0.1
+
 
 class ChainWriter:
     """A chain that is being written."""
@@ -56,6 +60,7 @@ class ChainWriter:
         part = self.chain.folder / f"{image.name}.part"
         try:
             with os.fdopen(open_new(part), "wb") as target:
+                began = time.perf_counter()
                 for place in range((size + BLOCK_BYTES - 1) // BLOCK_BYTES):
                     block = self._sealed(os.pread(source, BLOCK_BYTES, place * BLOCK_BYTES), block_name(place))
                     digest = digest_of(block)
@@ -63,6 +68,9 @@ class ChainWriter:
                         target.write(block)
                         image.blocks[place] = digest
                         sync_now_and_then(target, len(image.blocks))
+                    if place % REST_BLOCKS == REST_BLOCKS - 1:
+                        time.sleep(min(LONGEST_REST_S, time.perf_counter() - began))
+                        began = time.perf_counter()
         except OSError:
             part.unlink(missing_ok=True)
             raise

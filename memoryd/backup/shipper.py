@@ -30,6 +30,7 @@ __all__ = ["Shipper"]
 
 T = TypeVar("T")
 LOCK = ".lock"
+PATIENCE_S = 10.0  # with a disk, once a step is to end
 
 
 class Shipper:
@@ -61,6 +62,7 @@ class Shipper:
         self._begins_anew = False
         self._file = self._lock = -1
         self._turn = asyncio.Lock()
+        self._stuck: asyncio.Future[Any] | None = None
         self.shipped: Point | None = None
         """The last state that is stored."""
         self.fault = ""
@@ -76,6 +78,7 @@ class Shipper:
         """
         async with self._turn:
             try:
+                self._refuse_two()
                 await self._step(may_copy=may_copy)
             except BaseException as error:
                 self._drop()
@@ -102,15 +105,16 @@ class Shipper:
         async with self._turn:
             if self._writer is not writer:
                 raise Unavailable("another chain was begun meanwhile; try again")
-            await _done(writer.add_proof, point.commit_seq, to_us(self._clock()))
+            await self._done(writer.add_proof, point.commit_seq, to_us(self._clock()))
         return point
 
     async def finish(self) -> None:
         """Ship what is left once the store is closed."""
         async with self._turn:
+            self._refuse_two()
             try:
                 if self._writer is not None and self._generation:
-                    await _done(self._mirror)
+                    await self._done(self._mirror)
                     await self._add_logs(self._writer, self._shipping.waiting(), self._generation)
             finally:
                 self._drop()
@@ -118,6 +122,32 @@ class Shipper:
                 if self._file >= 0:
                     os.close(self._file)
                 self._file = -1
+
+    async def _done(self, function: Callable[..., T], *args: Any, **more: Any) -> T:
+        """
+        Run something in a thread, to its end also when this is cancelled: two must not write at once.
+
+        For a disk that does not answer a stop does not wait; nothing more is done then until the thread has ended.
+        """
+        work = asyncio.ensure_future(asyncio.to_thread(function, *args, **more))
+        try:
+            return await asyncio.shield(work)
+        except asyncio.CancelledError:
+            _, left = await asyncio.wait([work], timeout=PATIENCE_S)
+            if left:
+                self._stuck = work
+            elif not work.cancelled():
+                work.exception()  # it is told by who cancelled
+            raise
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether a thread still waits for the folder of a step that was cancelled."""
+        return self._stuck is not None and not self._stuck.done()
+
+    def _refuse_two(self) -> None:
+        if self.is_stuck:
+            raise Unavailable(f"{self._store} does not answer; nothing is written until it does")
 
     def _drop(self) -> None:
         """Go on with what the manifest says: what was taken and what was written may be two things."""
@@ -127,23 +157,23 @@ class Shipper:
             self._writer = None
 
     async def _step(self, *, may_copy: bool) -> None:
-        await _done(self._take_folder)
+        await self._done(self._take_folder)
         if not may_copy and (self._writer is None or not self._generation):
             return
         tails, generation, commit_seq = await self._shipping.take(self._generation)
         is_held = generation != self._generation
         try:
-            await _done(self._mirror)
+            await self._done(self._mirror)
             if self._writer is not None and self._generation:
                 await self._add_logs(self._writer, tails, self._generation, commit_seq if not is_held else None)
             if is_held and may_copy:
                 current = [tail for tail in tails if tail.generation == generation]
-                writer, image = await _done(self._copy, commit_seq)
+                writer, image = await self._done(self._copy, commit_seq)
                 if not await self._shipping.release():
                     raise Unavailable("the log got too long while the file was copied; it is copied again")
                 is_held = False
                 writer.ledger = self._mark
-                await _done(writer.add_image, image, None if current else commit_seq, to_us(self._clock()))
+                await self._done(writer.add_image, image, None if current else commit_seq, to_us(self._clock()))
                 self._generation = generation
                 self._note(writer)
                 await self._add_logs(writer, current, generation, commit_seq)
@@ -161,7 +191,7 @@ class Shipper:
             seq = commit_seq if commit_seq is not None and n == len(mine) else known
             times = [commit.time_us for commit in tail.commits if commit.commit_seq == seq]
             writer.ledger = self._mark
-            await _done(writer.add_log, tail, seq, times[-1] if times else to_us(self._clock()))
+            await self._done(writer.add_log, tail, seq, times[-1] if times else to_us(self._clock()))
             self._note(writer)
 
     @staticmethod
@@ -294,14 +324,3 @@ def _is_same(handle: int, path: Path) -> bool:
         return os.path.samestat(os.fstat(handle), path.stat())
     except FileNotFoundError:
         return False
-
-
-async def _done(function: Callable[..., T], *args: Any, **more: Any) -> T:
-    """Run something in a thread, to its end also when this is cancelled: two must not write at once."""
-    work = asyncio.ensure_future(asyncio.to_thread(function, *args, **more))
-    try:
-        return await asyncio.shield(work)
-    except asyncio.CancelledError:
-        with contextlib.suppress(Exception):
-            await asyncio.wait([work])
-        raise

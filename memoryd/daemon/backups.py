@@ -11,6 +11,8 @@ from datetime import datetime, timedelta
 from importlib.metadata import version
 from pathlib import Path
 
+import structlog
+
 from memoryd.backup.encryption import Encryption, read_recipients
 from memoryd.backup.folder import (
     Pruned,
@@ -25,12 +27,14 @@ from memoryd.backup.shipper import Shipper
 from memoryd.daemon.config import Config
 from memoryd.daemon.jobs import Progress
 from memoryd.daemon.wiring import now_utc
+from memoryd.domain.background import BackgroundWorker, message_of
 from memoryd.errors import Unavailable
 from memoryd.model.times import from_us
 from memoryd.store.base import Shipping, StoreInfo
-from memoryd.store.refusal import StoreRefused
 
 __all__ = ["Backups", "check_backups", "encryption_of", "header_of"]
+
+log = structlog.get_logger("memoryd.daemon")
 
 TELL_S = 60.0  # between two lines of the log that say the same
 SILENT_S = 600.0  # a copy of a large database takes its time
@@ -84,6 +88,7 @@ class Backups:
         self._proof_fault = ""
         self._is_known = False
         self._told = ("", 0.0)
+        self._left: asyncio.Future[None] | None = None
         self._looked_s = time.monotonic()
         self.shipped_time: datetime | None = None
         """When all that was written was last stored; None: not since the start."""
@@ -103,17 +108,36 @@ class Backups:
         if not self._is_known:
             await self._look()
 
-    async def keep(self) -> None:
-        """Ship; what goes wrong is raised once, and again after a minute, or when it is something else."""
-        try:
-            await self.step()
-        except (StoreRefused, OSError, Unavailable):
-            told = self.fault, time.monotonic()
-            if told[0] == self._told[0] and told[1] - self._told[1] < TELL_S:
-                return
-            self._told = told
-            raise
-        self._told = ("", 0.0)
+    async def serve(self) -> None:
+        """Ship until it is cancelled."""
+        pause_s = self._config.backup.ship_s
+        worker = BackgroundWorker(step=self.step, pause_s=pause_s, tell=self._tell, describe=message_of)
+        await worker.serve(begins_with_pause=True)
+
+    def _tell(self, fault: str) -> None:
+        """Log what goes wrong: once, and again after a minute, or when it is something else."""
+        (said, at_s), now_s = self._told, time.monotonic()
+        if fault != said or now_s - at_s >= TELL_S:
+            self._told = fault, now_s
+            log.error("backup_not_shipped", error=fault)
+
+    async def at_stop(self, *, finish: bool, grace_s: float) -> None:
+        """Ship what is left, before or after the store is closed; for a folder that does not answer no one waits."""
+        if self.is_held_up:
+            if finish:
+                log.error("backup_not_shipped", error=f"{self._root} does not answer")
+            return
+        self._left = asyncio.ensure_future(self._shipper.finish() if finish else self.step(may_copy=False))
+        done, _ = await asyncio.wait({self._left}, timeout=grace_s)
+        if not done:
+            log.error("backup_not_shipped", error=f"{self._root} does not answer")
+        elif isinstance(error := self._left.exception(), Exception):  # the next start ships what is missing
+            log.error("backup_not_shipped", error=message_of(error))
+
+    @property
+    def is_held_up(self) -> bool:
+        """Whether the last of it waits for a folder that does not answer."""
+        return self._shipper.is_stuck or (self._left is not None and not self._left.done())
 
     def held(self) -> tuple[str, ...]:
         """Return the chains that there are, in words, each with the day on which it goes."""
@@ -146,10 +170,6 @@ class Backups:
     def fault(self) -> str:
         """Why nothing is stored now; empty: it is."""
         return self._shipper.fault
-
-    async def finish(self) -> None:
-        """Ship what is left once the store is closed. OSError."""
-        await self._shipper.finish()
 
     def warnings(self) -> list[str]:
         """Return what an operator should look at."""

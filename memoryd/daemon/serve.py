@@ -268,15 +268,14 @@ class _Daemon:
         ports.episodes.close()
         ports.close()
 
+    def is_held_up(self) -> bool:
+        """Whether something still waits for the folder of backups."""
+        return self._running.backups is not None and self._running.backups.is_held_up
+
     async def _ship(self, *, finish: bool) -> None:
         """Ship what is left to the backups, before and after the store is closed."""
-        backups = self._running.backups
-        if backups is None:
-            return
-        try:
-            await (backups.finish() if finish else backups.step(may_copy=False))
-        except Exception as error:  # noqa: BLE001  the stop goes on; the next start ships what is missing
-            log.error("backup_not_shipped", error=type(error).__name__)  # noqa: TRY400  a trace may hold content
+        if self._running.backups is not None:
+            await self._running.backups.at_stop(finish=finish, grace_s=self._config.daemon.shutdown_grace_s)
 
     async def _until_stopped(self, ports: Ports, doors: Servers, lease: SocketLease, audit: AuditLog | None) -> None:
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -300,7 +299,7 @@ class _Daemon:
         notify(self._env, "READY=1\nSTATUS=serving")
         backups = self._running.backups
         if backups is not None:
-            self._repeat(backups.keep, pause_s=self._config.backup.ship_s, fault="backup_not_shipped")
+            self._start(backups.serve())
         self._repeat(lambda: _flush(ports), pause_s=RECALL_FLUSH_S, fault="recalls_not_counted")
         self._start(self._lag.watch())
         self._start(garbage.collect())
@@ -392,6 +391,10 @@ def serve(
     sys.setswitchinterval(0.0005)  # a thread that loads a large scope yields to the loop in half a millisecond
 
     async def run() -> int:
-        return await _Daemon(config, places, env, version, reopens=reopens_sandboxes).run()
+        daemon = _Daemon(config, places, env, version, reopens=reopens_sandboxes)
+        code = await daemon.run()
+        if daemon.is_held_up():
+            os._exit(code)  # all is closed; a thread that waits for a disk that does not answer would be waited for
+        return code
 
     return asyncio.run(run())
