@@ -139,6 +139,10 @@ def test_an_export_that_did_not_begin_leaves_nothing_in_its_way(folder):
         for name in (".", "/"):
             said = memoryd("export", "-o", name, "--socket", daemon.socket)
             assert (2, False) == (said.returncode, "Traceback" in said.stderr), said
+        nobody = memoryd("export", "--user", "alicce", "-o", folder / "n.jsonl", "--socket", daemon.socket)
+        assert (0, True) == (nobody.returncode, "nothing is stored of user 'alicce'" in nobody.stderr), nobody
+        small = memoryd("compact", "--socket", daemon.socket)
+        assert "give back" in small.stdout or "least that" in small.stdout, small
     empty = memoryd("import", "")
     assert (2, True) == (empty.returncode, "is empty" in empty.stderr), empty
 

@@ -127,6 +127,8 @@ def _export(client: Client, args: argparse.Namespace) -> int:
     part.replace(path)
     noted.unlink(missing_ok=True)
     counts = {name: count for name, count in output.counts.items() if name not in {"header", "end"}}
+    if args.user and not counts:
+        print(f"memoryd: warning: nothing is stored of user {args.user!r}", file=sys.stderr)
     if args.json:
         print(as_json({"file": str(path), "bytes": output.bytes, "counts": counts}))
         return 0
