@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import shutil
 import subprocess
 from functools import partial
@@ -245,6 +246,8 @@ def test_a_daemon_ships_for_a_recipient_and_the_holder_of_its_identity_restores(
             memory.delete(purged.id, purge=True)
             last = memory.server_info().commit_seq
             assert until(lambda: any(reaches(path.parent, last) for path in folder.glob("b/*/*/manifest.jsonl")))
+            shown = memoryd("status", "--socket", daemon.socket).stdout.decode()
+            assert re.search(r"backup    \S+/b/\S+: shipped at .*, proved at ", shown), shown
         listed = memoryd("backup", "list", folder / "b")
         assert f"encrypted for {recipient}" in listed.stdout.decode(), listed
         assert "proved up to" in listed.stdout.decode()

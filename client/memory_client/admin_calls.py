@@ -33,13 +33,15 @@ def server_info() -> Call[ServerInfo]:
     pb = admin_service_pb2
 
     def parse(answer: Any) -> ServerInfo:
-        made = {"uptime", "max_loop_lag", "warnings"}
+        made = {"uptime", "max_loop_lag", "warnings", "backup_shipped_time", "backup_proved_time"}
         names = [name for name in ServerInfo.__dataclass_fields__ if name not in made]
         return ServerInfo(
             uptime=answer.uptime.ToTimedelta(),
             max_loop_lag=answer.max_loop_lag.ToTimedelta(),
             warnings=tuple(answer.warnings),
             **{name: getattr(answer, name) for name in names},
+            backup_shipped_time=time_from_pb(answer, "backup_shipped_time"),
+            backup_proved_time=time_from_pb(answer, "backup_proved_time"),
         )
 
     return Call("AdminService", "GetServerInfo", pb.GetServerInfoRequest(), pb.GetServerInfoResponse, parse)

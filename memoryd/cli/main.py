@@ -12,7 +12,7 @@ from typing import Any
 
 from memory_cli.common import path_of
 from memory_cli.helpful_parser import Parser, WrongUsage, refuse_early
-from memory_cli.output import as_json, error_json, size
+from memory_cli.output import as_json, error_json, moment, size
 
 from memoryd import paths
 from memoryd.cli.audit import add_audit_command
@@ -221,6 +221,12 @@ def _status(args: argparse.Namespace) -> int:
     waited_ms = info.max_loop_lag.total_seconds() * 1e3
     print(f"waiting   {waited_ms:.0f} ms at the most for the event loop, in the last minute")
     print(f"sandboxes {info.sandbox_count} open; audit log {info.audit_path or 'switched off'}")
+    if info.backup_path:
+        shipped = (
+            f"shipped at {moment(info.backup_shipped_time)}" if info.backup_shipped_time else "nothing shipped yet"
+        )
+        proved = f"proved at {moment(info.backup_proved_time)}" if info.backup_proved_time else "not proved yet"
+        print(f"backup    {info.backup_path}: {shipped}, {proved}")
     for warning in info.warnings:
         print(f"warning   {with_places(warning, args)}")
     return 0

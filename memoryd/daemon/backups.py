@@ -167,6 +167,11 @@ class Backups:
         return {"transaction": point.commit_seq, "chains": len(self._held), "removed": len(gone)}
 
     @property
+    def folder(self) -> Path:
+        """Where its chains are."""
+        return self._folder
+
+    @property
     def fault(self) -> str:
         """Why nothing is stored now; empty: it is."""
         return self._shipper.fault

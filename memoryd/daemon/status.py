@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from google.protobuf.duration_pb2 import Duration
+from google.protobuf.timestamp_pb2 import Timestamp
 
 from memoryd.audit.log import AuditLog
 from memoryd.daemon.backups import Backups
@@ -88,8 +89,19 @@ async def describe(running: Running, ports: Ports, doors: Servers, audit: AuditL
         "unembedded_count": embedding.pending_count,
         "message_count": (await ports.store.conversations.totals())[0],
         "unembedded_message_count": await doors.message_embedder.pending(),
+        "backup_path": "" if running.backups is None else str(running.backups.folder),
+        "backup_shipped_time": None if running.backups is None else _timestamp(running.backups.shipped_time),
+        "backup_proved_time": None if running.backups is None else _timestamp(running.backups.proved_time),
         "audit_path": "" if running.places.audit is None else str(running.places.audit),
     }
+
+
+def _timestamp(time: datetime | None) -> Timestamp | None:
+    if time is None:
+        return None
+    made = Timestamp()
+    made.FromDatetime(time)
+    return made
 
 
 def _clock_warnings(ports: Ports, newest: datetime | None) -> list[str]:

@@ -302,6 +302,9 @@ class ServerInfo:
     unembedded_message_count: int
     max_loop_lag: timedelta
     warnings: tuple[str, ...]
+    backup_path: str = ""
+    backup_shipped_time: datetime | None = None
+    backup_proved_time: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

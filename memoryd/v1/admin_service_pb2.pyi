@@ -91,6 +91,9 @@ class GetServerInfoResponse(google.protobuf.message.Message):
     MAX_LOOP_LAG_FIELD_NUMBER: builtins.int
     MESSAGE_COUNT_FIELD_NUMBER: builtins.int
     UNEMBEDDED_MESSAGE_COUNT_FIELD_NUMBER: builtins.int
+    BACKUP_PATH_FIELD_NUMBER: builtins.int
+    BACKUP_SHIPPED_TIME_FIELD_NUMBER: builtins.int
+    BACKUP_PROVED_TIME_FIELD_NUMBER: builtins.int
     version: builtins.str
     """The version of memoryd."""
     store_path: builtins.str
@@ -127,6 +130,8 @@ class GetServerInfoResponse(google.protobuf.message.Message):
     """Messages of all conversations."""
     unembedded_message_count: builtins.int
     """Messages that wait for a vector; they are found by their words meanwhile."""
+    backup_path: builtins.str
+    """The folder to which backups are shipped. Empty: there are none."""
     @property
     def uptime(self) -> google.protobuf.duration_pb2.Duration:
         """How long it has been running."""
@@ -138,6 +143,14 @@ class GetServerInfoResponse(google.protobuf.message.Message):
     @property
     def max_loop_lag(self) -> google.protobuf.duration_pb2.Duration:
         """For how long the event loop, on which everybody is served, kept a call waiting at the most, in the last minute."""
+
+    @property
+    def backup_shipped_time(self) -> google.protobuf.timestamp_pb2.Timestamp:
+        """When all that was written before was last in it. Absent: not since the start."""
+
+    @property
+    def backup_proved_time(self) -> google.protobuf.timestamp_pb2.Timestamp:
+        """When a chain of it was last restored as a trial. Absent: none was."""
 
     def __init__(
         self,
@@ -163,10 +176,13 @@ class GetServerInfoResponse(google.protobuf.message.Message):
         max_loop_lag: google.protobuf.duration_pb2.Duration | None = ...,
         message_count: builtins.int = ...,
         unembedded_message_count: builtins.int = ...,
+        backup_path: builtins.str = ...,
+        backup_shipped_time: google.protobuf.timestamp_pb2.Timestamp | None = ...,
+        backup_proved_time: google.protobuf.timestamp_pb2.Timestamp | None = ...,
     ) -> None: ...
-    _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["max_loop_lag", b"max_loop_lag", "uptime", b"uptime"]
+    _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["backup_proved_time", b"backup_proved_time", "backup_shipped_time", b"backup_shipped_time", "max_loop_lag", b"max_loop_lag", "uptime", b"uptime"]
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["audit_path", b"audit_path", "commit_seq", b"commit_seq", "embedding_dimensions", b"embedding_dimensions", "embedding_fingerprint", b"embedding_fingerprint", "embedding_provider", b"embedding_provider", "index_bytes", b"index_bytes", "index_scopes", b"index_scopes", "max_loop_lag", b"max_loop_lag", "memory_count", b"memory_count", "message_count", b"message_count", "rss_bytes", b"rss_bytes", "sandbox_count", b"sandbox_count", "schema_version", b"schema_version", "store_bytes", b"store_bytes", "store_id", b"store_id", "store_path", b"store_path", "unembedded_count", b"unembedded_count", "unembedded_message_count", b"unembedded_message_count", "uptime", b"uptime", "version", b"version", "warnings", b"warnings"]
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["audit_path", b"audit_path", "backup_path", b"backup_path", "backup_proved_time", b"backup_proved_time", "backup_shipped_time", b"backup_shipped_time", "commit_seq", b"commit_seq", "embedding_dimensions", b"embedding_dimensions", "embedding_fingerprint", b"embedding_fingerprint", "embedding_provider", b"embedding_provider", "index_bytes", b"index_bytes", "index_scopes", b"index_scopes", "max_loop_lag", b"max_loop_lag", "memory_count", b"memory_count", "message_count", b"message_count", "rss_bytes", b"rss_bytes", "sandbox_count", b"sandbox_count", "schema_version", b"schema_version", "store_bytes", b"store_bytes", "store_id", b"store_id", "store_path", b"store_path", "unembedded_count", b"unembedded_count", "unembedded_message_count", b"unembedded_message_count", "uptime", b"uptime", "version", b"version", "warnings", b"warnings"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
 
 Global___GetServerInfoResponse: typing_extensions.TypeAlias = GetServerInfoResponse
