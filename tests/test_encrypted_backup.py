@@ -22,11 +22,12 @@ from memoryd.backup.chain import BLOCK_BYTES, MANIFEST, BackupDamaged, Chain, di
 from memoryd.backup.encryption import Encryption, ledger_key, read_identities, read_recipients
 from memoryd.backup.folder import chains_of, point_of, restore
 from memoryd.backup.refusal import NotForUs
+from memoryd.backup.shipper import Shipper
 from memoryd.errors import StartupError
 from memoryd.store.refusal import StoreRefused
 from tests.builders import MEMORY_LIMIT
 from tests.support import BIN, PATIENCE_S, running, short_folder, until
-from tests.test_backup import checkpoint, digests, digests_of, shipped
+from tests.test_backup import SPOOL, checkpoint, digests, digests_of, shipped
 from tests.test_snapshot import reaches, rewrite
 
 SAID = "heliotrope"
@@ -161,6 +162,11 @@ async def test_a_chain_is_begun_where_the_key_is_lost_or_the_recipients_change(f
     with pytest.raises(StoreRefused, match=r"nothing says who may open the next one: set backup\.encrypt_recipients"):
         await ship(None)
     assert ["purges.jsonl"] == [path.name for path in ledger.iterdir()]
+    later = ledger.parent.with_name(f"{ledger.parent.name}-abcdef01")  # of a history that a restore began
+    other = Shipper(None, later, folder / "data" / "ledger", {"store_id": ledger.parent.name}, SPOOL.clock)
+    with pytest.raises(StoreRefused, match="nothing says who may open the next one"):
+        await other.step()
+    assert [".lock"] == [path.name for path in later.iterdir()]
     assert [True] * 4 == [chain.is_encrypted for chain in chains_of(ledger.parent)]
     assert 0o600 == (folder / "data" / "memory.duckdb.chain-key").stat().st_mode & 0o777
 

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from memoryd.backup.chain import Chain, Image, Point
 from memoryd.backup.chain_writer import ChainWriter
 from memoryd.backup.encryption import Encryption
-from memoryd.backup.folder import are_encrypted, chain_name, chains_of, is_encrypted_at_its_end
+from memoryd.backup.folder import are_encrypted, chain_name, chains_of, histories, is_encrypted_at_its_end
 from memoryd.backup.ledgers import LedgerMark, LedgerMirror
 from memoryd.backup.scratch import remove_stale
 from memoryd.errors import Unavailable
@@ -230,10 +230,11 @@ class Shipper:
         except OSError:
             os.close(handle)
             raise StoreRefused(f"another memoryd ships to {self._store}; name another backup.directory") from None
-        if self._encryption is None and is_encrypted_at_its_end(self._store):
+        known = histories(root, str(self._header.get("store_id", "")))
+        if self._encryption is None and any(map(is_encrypted_at_its_end, known)):
             os.close(handle)
             raise StoreRefused(
-                f"the backups in {self._store} are encrypted, and nothing says who may open the next one: set"
+                f"the backups of this store in {root} are encrypted, and nothing says who may open the next one: set"
                 " backup.encrypt_recipients_file, or name another folder"
             )
         self._lock = handle
