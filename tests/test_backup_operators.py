@@ -86,7 +86,7 @@ def test_check_tells_what_would_keep_backups_from_being_written(folder):
     config, good = folder / "c.toml", f"{folder}/b"
     (folder / "b").mkdir()
     cases = [
-        ("directory", f"{folder}/none", "", 0, "is not there; make it, or mount its disk"),
+        ("directory", f"{folder}/none", "", 0, "is not there; make the folder of backups, or mount its disk"),
         ("directory", f"{folder}/file", "", 0, "is no folder"),
         ("directory", good, f"{folder}/bad", 78, "recipient 1 is not what memoryd encrypts to"),
         ("directory", good, f"{folder}/missing", 78, "missing cannot be read"),

@@ -7,7 +7,6 @@ import os
 import random
 import re
 import shutil
-import subprocess
 from functools import partial
 from pathlib import Path
 
@@ -26,9 +25,9 @@ from memoryd.backup.shipper import Shipper
 from memoryd.errors import StartupError
 from memoryd.store.refusal import StoreRefused
 from tests.builders import MEMORY_LIMIT
-from tests.support import BIN, PATIENCE_S, running, short_folder, until
+from tests.support import running, short_folder, until
 from tests.test_backup import SPOOL, checkpoint, digests, digests_of, shipped
-from tests.test_snapshot import reaches, rewrite
+from tests.test_snapshot import memoryd, reaches, rewrite
 
 SAID = "heliotrope"
 
@@ -49,9 +48,10 @@ def restored(chains, folder: Path, key: Path | None, **wanted) -> Path:
     chain, point = point_of(chains, **wanted)
     target = folder / "restored"
     shutil.rmtree(target, ignore_errors=True)
+    chain.unlock(None if key is None else read_identities([key]))
     restore(
         chain, point, target, chain.folder.parent / "ledger", memory_limit_bytes=MEMORY_LIMIT,
-        random_bytes=os.urandom, closes_sandboxes=True, identity=None if key is None else read_identities([key]),
+        random_bytes=os.urandom, closes_sandboxes=True,
     )  # fmt: skip
     return target
 
@@ -227,13 +227,6 @@ def test_keys_of_ssh_do_as_well(folder, make):
     cipher, header = encryption.begin(b"a key")
     assert cipher.key == read_identities([path]).cipher(header, path).key
     assert b"a key" == ledger_key(header, cipher, path)
-
-
-def memoryd(*words: object, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-    env = {"PATH": os.environ["PATH"], "HOME": "/", "MEMORYD_EMBEDDING_PROVIDER": "none"}
-    return subprocess.run(
-        [BIN / "memoryd", *map(str, words)], input=stdin, env=env, capture_output=True, check=False, timeout=PATIENCE_S
-    )
 
 
 def test_a_daemon_ships_for_a_recipient_and_the_holder_of_its_identity_restores():

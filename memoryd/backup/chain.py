@@ -34,12 +34,12 @@ __all__ = [
     "BLOCK_BYTES",
     "FORMAT",
     "MANIFEST",
+    "MOST_LINE_BYTES",
     "BackupDamaged",
     "Chain",
     "Image",
     "Point",
     "block_name",
-    "digest_of",
     "is_begun",
     "log_name",
     "number_of",
@@ -136,7 +136,7 @@ class Chain:
         self.line_count += 1
         if "ledger" in line:
             size, digest = line["ledger"]
-            self.ledger = LedgerMark(number_of(size), digest)
+            self.ledger = LedgerMark(number_of(size), str(digest))
         if "image" in line:
             generation, size, time_us = map(number_of, (line["image"], line["size"], line["time_us"]))
             blocks = {number_of(place): digest for place, digest in line["blocks"]}

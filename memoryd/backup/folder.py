@@ -11,7 +11,7 @@ from pathlib import Path
 from uuid import UUID
 
 from memoryd.backup.chain import MANIFEST, MOST_LINE_BYTES, BackupDamaged, Chain, Point, is_begun
-from memoryd.backup.encryption import WRAPPED, Identity
+from memoryd.backup.encryption import WRAPPED
 from memoryd.backup.ledgers import LEDGER, LedgerMark, copy_ledger, refuse_ledger
 from memoryd.backup.scratch import scratch
 from memoryd.paths import read_regular
@@ -26,11 +26,12 @@ __all__ = [
     "are_encrypted",
     "chain_name",
     "chains_of",
+    "ends_encrypted",
     "histories",
     "history_folder",
-    "is_encrypted_at_its_end",
     "ledger_key_of",
     "mark_of_chains",
+    "no_folder",
     "point_of",
     "prove",
     "prune",
@@ -152,17 +153,15 @@ def restore(  # noqa: PLR0913  what a new store is made of
     random_bytes: Callable[[int], bytes],
     closes_sandboxes: bool,
     above: int = 0,
-    identity: Identity | None = None,
 ) -> int:
     """
     Make a data directory of a state; it has its name when all of it is there, and read.
 
     What the ledger says was purged later is erased by the first start, before it serves. The last transaction gets a
-    number past `above`, and past its own. `identity` reads what is encrypted. Returns that number. Raises StoreRefused,
-    OSError.
+    number past `above`, and past its own. Returns that number. A chain that is encrypted has to be unlocked before.
+    Raises StoreRefused, OSError.
     """
     _refuse_target(data_dir)
-    chain.unlock(identity)
     key = ledger_key_of(chain)
     store = chain.folder.parent
     refuse_ledger(
@@ -232,15 +231,22 @@ def mark_of_chains(chains: Sequence[Chain]) -> LedgerMark | None:
 def are_encrypted(store: Path) -> list[bool]:
     """Return which chains of a store are, the oldest first; one without a header that can be read is left out."""
     headers = []
-    for path in sorted(store.glob(f"*/{MANIFEST}")):
+    for path in _manifests(store):
         with contextlib.suppress(OSError), read_regular(path) as file:
             headers.append(parse_line(file.readline(MOST_LINE_BYTES).rstrip(b"\n")))
     return [WRAPPED in header for header in headers if header is not None]
 
 
-def is_encrypted_at_its_end(store: Path) -> bool:
-    """Whether the newest chain of a history is encrypted."""
-    return are_encrypted(store)[-1:] == [True]
+def ends_encrypted(folder: Path, store_id: str) -> bool:
+    """Whether the newest chain of any history of a store is encrypted."""
+    return any(are_encrypted(store)[-1:] == [True] for store in histories(folder, store_id))
+
+
+def no_folder(folder: Path) -> str:
+    """Return why there is no folder of backups, with the way out; empty: there is one."""
+    if folder.is_dir():
+        return ""
+    return "is no folder" if folder.exists() else "is not there; make the folder of backups, or mount its disk"
 
 
 def prune(chains: Sequence[Chain], *, now: datetime, keep: timedelta, dry_run: bool = False) -> list[Pruned]:

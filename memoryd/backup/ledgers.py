@@ -122,6 +122,12 @@ class LedgerMirror:
         self._ledger, self._target = ledger, store / LEDGER
         self._left: tuple[int, ...] = ()
         """What tells the file that was read and the one that was written, as they were left; empty: not known."""
+        self._mark = LedgerMark(0, "")
+
+    @property
+    def has_clear_key(self) -> bool:
+        """Whether the key lies by the copy."""
+        return (self._target / KEY).exists()
 
     @property
     def key(self) -> bytes:
@@ -141,8 +147,9 @@ class LedgerMirror:
         with lines.open("rb") as source:
             source.seek(mirrored.stat().st_size)
             more = source.read()
-            os.fdatasync(source.fileno())  # a line that is not on that disk must not be on this one
-        more = more[: more.rfind(b"\n") + 1]  # a line that is written just now may be taken back
+            more = more[: more.rfind(b"\n") + 1]  # a line that is written just now may be taken back
+            if more:
+                os.fdatasync(source.fileno())  # a line that is not on that disk must not be on this one
         if more:
             handle = open_regular(mirrored, os.O_WRONLY | os.O_APPEND)
             try:
@@ -150,8 +157,10 @@ class LedgerMirror:
                 os.fdatasync(handle)
             finally:
                 os.close(handle)
+        if more or not self._left:
+            self._mark = mark_of(mirrored)
         self._left = self._state()
-        return mark_of(mirrored)
+        return self._mark
 
     def _begin(self) -> None:
         self._left = ()

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from memoryd.backup.chain import Chain, Image, Point
 from memoryd.backup.chain_writer import ChainWriter
 from memoryd.backup.encryption import Encryption
-from memoryd.backup.folder import are_encrypted, chain_name, chains_of, histories, is_encrypted_at_its_end
+from memoryd.backup.folder import are_encrypted, chain_name, chains_of, ends_encrypted, no_folder
 from memoryd.backup.ledgers import LedgerMark, LedgerMirror
 from memoryd.backup.scratch import remove_stale
 from memoryd.errors import Unavailable
@@ -204,8 +204,8 @@ class Shipper:
     def _mirror(self) -> None:
         """Mirror the ledger; one that does not go on with what is mirrored is told, and what is mirrored stays."""
         try:
-            is_clear = self._encryption is None
-            self._mark = self._ledger.step(keeps_key=is_clear or not all(are_encrypted(self._store)))
+            keeps_key = self._encryption is None or (self._ledger.has_clear_key and not all(are_encrypted(self._store)))
+            self._mark = self._ledger.step(keeps_key=keeps_key)
             self.ledger_fault = ""
         except StoreRefused as refusal:
             self.ledger_fault = str(refusal)
@@ -217,8 +217,7 @@ class Shipper:
         self._drop()
         self._let_go()
         root = self._store.parent
-        if not root.is_dir():
-            why = "is no folder" if root.exists() else "is not there; make the folder of backups, or mount its disk"
+        if why := no_folder(root):
             raise StoreRefused(f"{root} {why}")
         is_new = not self._store.exists()
         self._store.mkdir(mode=0o700, exist_ok=True)
@@ -230,8 +229,7 @@ class Shipper:
         except OSError:
             os.close(handle)
             raise StoreRefused(f"another memoryd ships to {self._store}; name another backup.directory") from None
-        known = histories(root, str(self._header.get("store_id", "")))
-        if self._encryption is None and any(map(is_encrypted_at_its_end, known)):
+        if self._encryption is None and ends_encrypted(root, str(self._header.get("store_id", ""))):
             os.close(handle)
             raise StoreRefused(
                 f"the backups of this store in {root} are encrypted, and nothing says who may open the next one: set"
@@ -268,7 +266,7 @@ class Shipper:
             last = whole[-1]
             is_mine = {**last.header, **self._header} == last.header
             cipher = self._encryption.known(last.header) if self._encryption is not None else None
-            is_readable = (cipher is not None) == last.is_encrypted and (cipher is None) == (self._encryption is None)
+            is_readable = not last.is_encrypted if self._encryption is None else cipher is not None
             if is_mine and is_readable and (not last.points or last.points[-1].commit_seq <= commit_seq):
                 self._writer = ChainWriter(last.folder, last.header, cipher)
                 return self._writer

@@ -18,7 +18,7 @@ from typing import IO, Any
 
 from memoryd.backup.chain import MANIFEST, BackupDamaged, Chain, Point
 from memoryd.backup.chain_writer import ChainWriter
-from memoryd.backup.encryption import OF_CHAIN, Identity
+from memoryd.backup.encryption import OF_CHAIN
 from memoryd.backup.folder import DATABASE, chain_name, chains_of, history_folder, mark_of_chains, store_id_of
 from memoryd.backup.ledgers import LEDGER, LedgerMark, check_mark, copy_ledger
 from memoryd.backup.scratch import scratch
@@ -40,16 +40,15 @@ def write_snapshot(
     out: IO[bytes],
     *,
     memory_limit_bytes: int,
-    identity: Identity | None = None,
     where: Path | None = None,
 ) -> int:
     """
     Write a state of a chain as a snapshot, proved; return the bytes of its image.
 
-    It is in clear, also of a chain that `identity` reads: who takes it encrypts it. It is made in the folder `where`,
-    else next to the chain; there is to be room for two copies of the database. Raises StoreRefused, OSError.
+    It is in clear, also of a chain that is encrypted, which has to be unlocked before: who takes it encrypts it. It is
+    made in the folder `where`, else next to the chain; there is to be room for two copies of the database. Raises
+    StoreRefused, OSError.
     """
-    chain.unlock(identity)
     store = chain.folder.parent
     with scratch(where or store) as folder:
         whole, made = folder / DATABASE, folder / "made" / DATABASE

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import os
 import secrets
 import shlex
 import sys
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from memory_cli.common import path_of
 from memory_cli.output import as_json, moment, size
 
-from memoryd.cli.chains import read_chains, read_store
+from memoryd.cli.chains import place_of_copies, read_chains, read_store
 from memoryd.cli.command import add_parser
 from memoryd.cli.places import settle
 from memoryd.cli.snapshots import a_clean_end, add_snapshot_command, identity_of, unpacked_if_packed, until
@@ -157,13 +156,12 @@ def _list(args: argparse.Namespace) -> int:
     return 0
 
 
-def _try(chain: Chain, point: Point, memory_limit_bytes: int, where: Path | None) -> None:
-    """Restore a state as a trial; in `where`, if the chain is encrypted, or its folder cannot be written."""
+def _try(chain: Chain, point: Point, memory_limit_bytes: int, elsewhere: Path) -> None:
+    """Restore a state as a trial; in `elsewhere`, if it cannot be done next to the chain."""
     from memoryd.backup.folder import prove
 
-    is_elsewhere = chain.is_encrypted or not os.access(chain.folder.parent, os.W_OK)
     with working("restoring as a trial"):
-        prove(chain, point, memory_limit_bytes=memory_limit_bytes, where=where if is_elsewhere else None)
+        prove(chain, point, memory_limit_bytes=memory_limit_bytes, where=place_of_copies(chain, elsewhere))
 
 
 def _verify(args: argparse.Namespace) -> int:
@@ -302,10 +300,9 @@ def _restore_of(args: argparse.Namespace) -> int:
     from memoryd.backup.ledgers import LEDGER, ledger_of, refuse_ledger
 
     config, _ = settle(args)
-    identity = identity_of(args)
     store, chains = read_store(args.folder)
     chain, point = point_of(chains, transaction=args.transaction, time=args.at)
-    chain.unlock(identity)
+    chain.unlock(identity_of(args))
     limit = config.store.memory_limit_bytes
     named = args.chain_name if args.is_snapshot else str(chain.folder)
     told = {"chain": named, "transaction": point.commit_seq, "time": point.time, "dry_run": args.dry_run}
@@ -332,7 +329,6 @@ def _restore_of(args: argparse.Namespace) -> int:
             memory_limit_bytes=limit,
             random_bytes=secrets.token_bytes,
             closes_sandboxes=not args.reopen_sandboxes,
-            identity=identity,
             above=max(one.points[-1].commit_seq for one in every if one.points),  # all up to these were given
         )
     _say(

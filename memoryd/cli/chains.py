@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,7 +10,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from memoryd.backup.chain import Chain
 
-__all__ = ["read_chains", "read_store"]
+__all__ = ["place_of_copies", "read_chains", "read_store"]
+
+
+def place_of_copies(chain: Chain, elsewhere: Path) -> Path | None:
+    """Return where copies of a state may lie: nothing in clear next to an encrypted chain. None: next to it."""
+    return elsewhere if chain.is_encrypted or not os.access(chain.folder.parent, os.W_OK) else None
 
 
 def read_store(folder: Path, *, strict: bool = False, in_brief: bool = False) -> tuple[Path, list[Chain]]:

@@ -20,7 +20,7 @@ from memory_cli.common import path_of
 from memory_cli.output import as_json, moment, size
 from memory_cli.parser import parse_past
 
-from memoryd.cli.chains import read_store
+from memoryd.cli.chains import place_of_copies, read_store
 from memoryd.cli.places import settle
 from memoryd.cli.upkeep import working
 from memoryd.errors import InvalidArgument, StartupError
@@ -149,18 +149,11 @@ def _snapshot(args: argparse.Namespace) -> int:
     config, _ = settle(args)
     store, chains = read_store(args.folder)
     chain, point = point_of(chains, transaction=args.transaction, time=args.at)
-    limit, identity = config.store.memory_limit_bytes, identity_of(args)
-    chain.unlock(identity)
+    chain.unlock(identity_of(args))
+    limit, where = config.store.memory_limit_bytes, place_of_copies(chain, Path(tempfile.gettempdir()))
     with _written(args.output) as out, working("writing a snapshot"):
-        count = write_snapshot(
-            chain,
-            point,
-            ledger_of(store, ()),
-            out,
-            memory_limit_bytes=limit,
-            identity=identity,
-            where=None if os.access(store, os.W_OK) and not chain.is_encrypted else Path(tempfile.gettempdir()),
-        )
+        ledger = ledger_of(store, ())
+        count = write_snapshot(chain, point, ledger, out, memory_limit_bytes=limit, where=where)
     told = {"chain": str(chain.folder), "transaction": point.commit_seq, "time": point.time, "database_bytes": count}
     line = f"transaction {point.commit_seq} of {moment(point.time)}, {size(count)}: every block could be read"
     print(as_json(told) if args.json else line, file=sys.stderr if args.output == PIPE else sys.stdout)

@@ -198,8 +198,9 @@ def _compact(client: Client, args: argparse.Namespace) -> int:
     if args.json:
         return _json(done)
     waited = done.pause.total_seconds()
-    shrunk = "" if done.after_bytes < done.before_bytes else ", as there was nothing to give back"
-    shrunk = ", the least that the tables take" if done.after_bytes > done.before_bytes else shrunk
+    has_grown = done.after_bytes > done.before_bytes
+    why = ", the least that the tables take" if has_grown else ", as there was nothing to give back"
+    shrunk = "" if done.after_bytes < done.before_bytes else why
     print(f"{size(done.before_bytes)} before, {size(done.after_bytes)} after{shrunk}; writes waited {waited:.3f} s")
     if done.purged_meanwhile:
         print("something was purged meanwhile, whose bytes are in the file until the next one; run: memoryd compact")

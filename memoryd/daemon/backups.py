@@ -17,9 +17,10 @@ from memoryd.backup.encryption import Encryption, read_recipients
 from memoryd.backup.folder import (
     Pruned,
     chains_of,
+    ends_encrypted,
     histories,
     history_folder,
-    is_encrypted_at_its_end,
+    no_folder,
     prune,
 )
 from memoryd.backup.scratch import remove_stale
@@ -64,11 +65,11 @@ def check_backups(config: Config, store_id: str) -> list[str]:
     root = config.backup.directory
     if not root:
         return []
-    encryption = encryption_of(config.backup.encrypt_recipients_file, Path("memory.duckdb"))
-    if not Path(root).is_dir():
-        why = "is no folder" if Path(root).exists() else "is not there; make it, or mount its disk"
+    if recipients := config.backup.encrypt_recipients_file:
+        read_recipients(Path(recipients))
+    if why := no_folder(Path(root)):
         return [f"backup.directory ({root}) {why}"]
-    if encryption is None and store_id and any(map(is_encrypted_at_its_end, histories(Path(root), store_id))):
+    if not recipients and store_id and ends_encrypted(Path(root), store_id):
         return [f"backup.directory ({root}) holds encrypted backups, and backup.encrypt_recipients_file names no one"]
     return []
 

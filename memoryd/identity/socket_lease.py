@@ -32,12 +32,8 @@ def check_place(path: Path, key: str = "--socket") -> None:
         raise SocketRefused(f"cannot use {path.parent}: {error.strerror}; name another {key}") from None
     if folder is not None and (folder.st_uid != os.geteuid() or folder.st_mode & (stat.S_IWGRP | stat.S_IWOTH)):
         is_shared = folder.st_uid != os.geteuid() or folder.st_mode & stat.S_ISVTX
-        way = "put it into a folder of its own" if is_shared else "run chmod go-w, or name another"
-        raise SocketRefused(
-            f"{path.parent} must belong to this user and be writable by no one else; {way}: {key}"
-            if is_shared
-            else f"{path.parent} must belong to this user and be writable by no one else; {way} {key}"
-        )
+        way = "put it into a folder of its own:" if is_shared else "run chmod go-w, or name another"
+        raise SocketRefused(f"{path.parent} must belong to this user and be writable by no one else; {way} {key}")
     if is_other:
         raise SocketRefused(f"{path} exists and is no socket; move it away, or name another {key}")
 

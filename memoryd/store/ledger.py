@@ -14,7 +14,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import hmac
-import os
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,7 +22,7 @@ from typing import NamedTuple
 from memoryd.errors import Unavailable
 from memoryd.model.change import PURGE, ChangeSet
 from memoryd.model.erasure import ErasedKind, ErasedThing, Erasures, Purged, erased_by
-from memoryd.paths import open_regular
+from memoryd.paths import read_regular
 from memoryd.store.durable import sync_folder, write_file
 from memoryd.store.lines import STEP_BYTES, Line, LineFile, read_line, sound_end, whole_lines
 from memoryd.store.refusal import StoreRefused
@@ -254,7 +253,7 @@ def check_ledger(folder: Path, store_id: str, key: Callable[[], bytes | None] | 
     """
     path = folder / LINES
     try:
-        with os.fdopen(open_regular(path, os.O_RDONLY), "rb") as file:
+        with read_regular(path) as file:
             raw = whole_lines(file.read())
     except OSError as error:
         raise StoreRefused(f"{error.filename or path} cannot be read: {error.strerror}") from None
@@ -316,7 +315,7 @@ def key_of(path: Path, data: bytes | None = None) -> bytes:
     """Return the key of a ledger from its file, or from what that held before it was encrypted. Raises StoreRefused."""
     try:
         if data is None:
-            with os.fdopen(open_regular(path, os.O_RDONLY), "rb") as file:
+            with read_regular(path) as file:
                 data = file.read()
         key = bytes.fromhex(data.decode("ascii").strip())
     except FileNotFoundError:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
 
-from memoryd.paths import open_regular
+from memoryd.paths import open_regular, read_regular
 from memoryd.store.durable import write_all
 from memoryd.store.refusal import StoreRefused
 
@@ -26,10 +26,9 @@ class LineFile:
         """Open the file, or make it for its owner alone; OSError."""
         self.path = path
         self._file = open_regular(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
-        size = os.fstat(self._file).st_size
-        self.end = size - len(next(_pieces(self._file, size), b""))
+        self.end = _whole_end(self._file)
         """The bytes of the whole lines that were there; those that are added come after them."""
-        if self.end < size:
+        if self.end < os.fstat(self._file).st_size:
             os.ftruncate(self._file, self.end)
 
     def cut(self) -> None:
@@ -87,23 +86,21 @@ class LineFile:
 
 def sound_end(path: Path) -> int:
     """Return where the last line of a file ends that is whole, and what was written; OSError."""
-    handle = open_regular(path, os.O_RDONLY)
-    try:
-        size = os.fstat(handle).st_size
-        return _sound_end(handle, size - len(next(_pieces(handle, size), b"")))
-    finally:
-        os.close(handle)
+    with read_regular(path) as file:
+        return _sound_end(file.fileno(), _whole_end(file.fileno()))
 
 
 def last_line(path: Path) -> tuple[int, bytes]:
     """Return where the whole lines of a file end, and the last of them as it stands; OSError."""
-    handle = open_regular(path, os.O_RDONLY)
-    try:
-        size = os.fstat(handle).st_size
-        end = size - len(next(_pieces(handle, size), b""))
-        return end, next((raw for raw, _ in _from_the_end(handle, end)), b"")
-    finally:
-        os.close(handle)
+    with read_regular(path) as file:
+        end = _whole_end(file.fileno())
+        return end, next((raw for raw, _ in _from_the_end(file.fileno(), end)), b"")
+
+
+def _whole_end(handle: int) -> int:
+    """Return where the whole lines of a file end."""
+    size = os.fstat(handle).st_size
+    return size - len(next(_pieces(handle, size), b""))
 
 
 def _sound_end(handle: int, end: int) -> int:
