@@ -141,9 +141,10 @@ train-readers: .venv-train/.ready  ## Make the readers' files anew (an hour each
 fuzz: .venv-fuzz/.ready  ## Random bytes for all that is read, led by coverage: make fuzz [ARGS="--target request --runs 10000000"] (Python 3.11)
 	PYTHONPATH=client:sandbox_cli .venv-fuzz/bin/python -m tests.fuzz $(ARGS)
 
-properties: $(READY)  ## The property tests with new random examples, and a hundred of each shape (minutes)
+properties: $(READY)  ## The property tests with new random examples, a hundred of each shape, a backup restored to 200 states (minutes)
 	MEMORYD_EXAMPLES=random $(BIN)/python -m pytest -m hypothesis
 	MEMORYD_INSTANCES=100 $(BIN)/python -m pytest tests/test_instances.py
+	MEMORYD_STATES=200 $(BIN)/python -m pytest tests/test_backup.py -k every_transaction
 
 soak: $(READY)  ## A day in twenty minutes: make soak [MINUTES=20] [FACTOR=72] (FACTOR takes Debian's faketime)
 	$(BIN)/python -m tests.soak --minutes $(or $(MINUTES),20) --factor $(or $(FACTOR),72) $(ARGS)

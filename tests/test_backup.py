@@ -24,6 +24,9 @@ from memoryd.store.base import Spool
 from memoryd.store.opening import StoreRefused
 from tests.builders import MEMORY_LIMIT, NOW, Local, open_duckdb, ports_over
 
+STATES = int(os.environ.get("MEMORYD_STATES", "36"))
+"""Of all seeds together; `make properties`: 200."""
+
 SPOOL = Spool(64 << 20, lambda: datetime.now(UTC))
 
 
@@ -88,7 +91,7 @@ async def test_every_transaction_is_reached_and_all_rows_are_equal(folder, seed)
         async with shipped(folder) as (client, shipper):
             store = client.ports.store
             await shipper.step()
-            for n in range(rng.randrange(15, 40)):
+            for n in range(rng.randrange(15, 40) + STATES // 8):
                 kind = rng.random()
                 if kind < 0.5:
                     await client.add(f"note {n} of {rng.random()}")
@@ -107,7 +110,8 @@ async def test_every_transaction_is_reached_and_all_rows_are_equal(folder, seed)
     reached = {point.commit_seq for chain in chains for point in chain.points} & states.keys()
     assert len(reached) > 0.8 * len(states)
     assert max(states) in reached
-    for seq in rng.sample(sorted(reached), min(12, len(reached))):
+    assert STATES // 3 <= len(reached), "raise the writes with the states"
+    for seq in rng.sample(sorted(reached), STATES // 3):
         target, now = restored(chains, folder, transaction=seq)
         assert states[seq] == digests_of(target / "memory.duckdb"), seq
         assert now == 1_000_000

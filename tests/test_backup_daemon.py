@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from memory_client import GrantSpec, InvalidArgument, MessageDraft, Permission
 
-from tests.support import PATIENCE_S, Daemon, running, short_folder
+from tests.support import PATIENCE_S, Daemon, running, short_folder, until
 
 CONFIG = '[embedding]\nprovider = "none"\n[backup]\ndirectory = "{}"\nship_s = 1\n'
 
@@ -41,6 +41,19 @@ def backup(folder):
     return folder / "backup"
 
 
+def test_why_a_chain_was_begun_is_in_the_log_and_in_the_chain(folder, backup):
+    with running(folder, config=CONFIG.format(backup)) as daemon, daemon.client() as client:
+        client.add("I like tea")
+        shipped(backup, client.server_info().commit_seq)
+        client.run_job("backup")
+        assert until(lambda: 2 == daemon.log.read_text().count("backup_chain_begun"))
+        log = [json.loads(line) for line in daemon.log.read_text().splitlines() if "backup_chain_begun" in line]
+        listed = json.loads(command(daemon, "backup", "list", str(backup), "--json").stdout)["chains"]
+    assert [(line["chain"], line["reason"]) for line in log] == [(one["chain"], one["reason"]) for one in listed]
+    assert ["there was none", "it was asked for"] == [one["reason"] for one in listed]
+    assert "begun because it was asked for" in command(daemon, "backup", "list", str(backup)).stdout
+
+
 def test_a_data_directory_that_was_lost_is_restored_with_all_that_was_shipped(folder, backup):
     with short_folder() as data:
         (data / "m").mkdir()
@@ -62,8 +75,7 @@ def test_a_data_directory_that_was_lost_is_restored_with_all_that_was_shipped(fo
 
         told = command(daemon, "backup", "list", str(backup), "--json")
         assert 0 == told.returncode, told.stderr
-        listed = json.loads(told.stdout)["chains"]
-        assert listed
+        assert json.loads(told.stdout)["chains"]
         verified = command(daemon, "backup", "verify", str(backup))
         assert 0 == verified.returncode, verified.stderr
         assert "every block could be read" in verified.stdout

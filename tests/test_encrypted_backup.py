@@ -159,6 +159,9 @@ async def test_a_chain_is_begun_where_the_key_is_lost_or_the_recipients_change(f
     assert [True, True, True] == await ship(encryption_in(folder, first))
     assert 4 == len(await ship(encryption_in(folder, second, first)))
     assert 4 == len(await ship(encryption_in(folder, first, second)))
+    reasons = [chain.header["reason"] for chain in chains_of(ledger.parent)]
+    told = [reason.partition(" ")[2] for reason in reasons]  # what stands before is the name of a chain
+    assert ["is in clear", *["was for other recipients, or its key is not kept here"] * 3] == told
     with pytest.raises(StoreRefused, match=r"nothing says who may open the next one: set backup\.encrypt_recipients"):
         await ship(None)
     assert ["purges.jsonl"] == [path.name for path in ledger.iterdir()]

@@ -304,7 +304,7 @@ def _line(raw: bytes, path: Path, number: int) -> Line:
 
 
 def _header(line: Line, path: Path) -> Line:
-    texts = [line.get(name, "") for name in ("store_id", "history_id", "time", WRAPPED, LEDGER_KEY)]
+    texts = [line.get(name, "") for name in ("store_id", "history_id", "time", "reason", WRAPPED, LEDGER_KEY)]
     texts += line.get(RECIPIENTS, []) if isinstance(line.get(RECIPIENTS, []), list) else [None]
     if line.get("format") != FORMAT or not all(isinstance(text, str) for text in texts):
         raise BackupDamaged(NO_MANIFEST.format(path))

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from memoryd.backup.chain import Chain, Image, Point
 from memoryd.backup.chain_writer import ChainWriter
-from memoryd.backup.encryption import Encryption
+from memoryd.backup.encryption import Cipher, Encryption
 from memoryd.backup.folder import are_encrypted, chain_name, chains_of, ends_encrypted, no_folder
 from memoryd.backup.ledgers import LedgerMark, LedgerMirror
 from memoryd.backup.scratch import remove_stale
@@ -65,6 +65,8 @@ class Shipper:
         self._stuck: asyncio.Future[Any] | None = None
         self.shipped: Point | None = None
         """The last state that is stored."""
+        self.began: tuple[str, str] | None = None
+        """The last chain that was begun, and why; None: none was."""
         self.fault = ""
         """Why nothing was stored the last time; empty: it was."""
         self.ledger_fault = ""
@@ -261,20 +263,36 @@ class Shipper:
         for chain in chains:
             if not chain.images:  # a copy that was never finished
                 shutil.rmtree(chain.folder)
-        whole = [chain for chain in chains if chain.images]
-        if whole and not self._begins_anew:
-            last = whole[-1]
-            is_mine = {**last.header, **self._header} == last.header
-            cipher = self._encryption.known(last.header) if self._encryption is not None else None
-            is_readable = not last.is_encrypted if self._encryption is None else cipher is not None
-            if is_mine and is_readable and (not last.points or last.points[-1].commit_seq <= commit_seq):
-                self._writer = ChainWriter(last.folder, last.header, cipher)
-                return self._writer
+        last = next((chain for chain in reversed(chains) if chain.images), None)
+        cipher = self._encryption.known(last.header) if self._encryption is not None and last is not None else None
+        reason = self._why_anew(last, cipher, commit_seq)
+        if last is not None and not reason:
+            self._writer = ChainWriter(last.folder, last.header, cipher)
+            return self._writer
         now = self._clock()
-        header = {**self._header, "transaction": commit_seq, "time": now.isoformat(timespec="seconds")}
+        told = {"transaction": commit_seq, "time": now.isoformat(timespec="seconds"), "reason": reason}
         cipher, more = self._encryption.begin(self._ledger.key) if self._encryption is not None else (None, {})
-        self._writer = ChainWriter(self._store / chain_name(self._store, now), {**header, **more}, cipher)
+        name = chain_name(self._store, now)
+        self._writer = ChainWriter(self._store / name, {**self._header, **told, **more}, cipher)
+        self.began = name, reason
         return self._writer
+
+    def _why_anew(self, last: Chain | None, cipher: Cipher | None, commit_seq: int) -> str:
+        """Return why the store does not go on with its last chain, of which this is the key; empty: it does."""
+        if self._begins_anew:
+            return "it was asked for"
+        if last is None:
+            return "there was none"
+        others = [name for name, value in self._header.items() if last.header.get(name) != value]
+        if others:
+            return ", ".join(f"{name} was {last.header.get(name)}, is {self._header[name]}" for name in others)
+        if not last.is_encrypted and self._encryption is not None:
+            return f"{last.folder.name} is in clear"
+        if last.is_encrypted and cipher is None:
+            return f"{last.folder.name} was for other recipients, or its key is not kept here"
+        if last.points and last.points[-1].commit_seq > commit_seq:
+            return f"{last.folder.name} ends with transaction {last.points[-1].commit_seq}, the store with {commit_seq}"
+        return ""
 
     def _opened_file(self) -> int:
         """

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memory_cli.common import path_of
-from memory_cli.output import as_json, moment, size
+from memory_cli.output import as_json, moment, one_line, size
 
 from memoryd.cli.chains import place_of_copies, read_chains, read_store
 from memoryd.cli.command import add_parser
@@ -120,6 +120,7 @@ def _row(chain: Chain) -> dict[str, Any]:
         "store_id": chain.header.get("store_id", ""),
         "memoryd": chain.header.get("memoryd", ""),
         "schema": chain.header.get("schema", 0),
+        "reason": chain.header.get("reason", ""),
         "first_transaction": first and first.commit_seq,
         "first_time": first and first.time,
         "last_transaction": last and last.commit_seq,
@@ -145,12 +146,14 @@ def _list(args: argparse.Namespace) -> int:
         if row["first_time"] is None:
             print("  no state is complete yet")
             continue
+        if row["reason"]:
+            print(f"  begun because {one_line(row['reason'])}")
         print(
             f"  transaction {row['first_transaction']} of {moment(row['first_time'])} to {row['last_transaction']} of"
             f" {moment(row['last_time'])}, {row['state_count']} states, {size(row['stored_bytes'])}"
         )
         for recipient in row["recipients"]:
-            print(f"  encrypted for {recipient}")
+            print(f"  encrypted for {one_line(recipient)}")
         proof = row["proved_time"]
         print(f"  proved up to {row['proved_transaction']}, {moment(proof)}" if proof else "  not proved yet")
     return 0

@@ -105,6 +105,7 @@ class Backups:
             await self._shipper.step(may_copy=may_copy)
         finally:
             self._looked_s = time.monotonic()
+            self._tell_chain()
         self.shipped_time = now
         if not self._is_known:
             await self._look()
@@ -121,6 +122,13 @@ class Backups:
         if fault != said or now_s - at_s >= TELL_S:
             self._told = fault, now_s
             log.error("backup_not_shipped", error=fault)
+
+    def _tell_chain(self) -> None:
+        """Log which chain was begun, once."""
+        if self._shipper.began:
+            chain, reason = self._shipper.began
+            self._shipper.began = None
+            log.info("backup_chain_begun", chain=str(self._folder / chain), reason=reason)
 
     async def at_stop(self, *, finish: bool, grace_s: float) -> None:
         """Ship what is left, before or after the store is closed; for a folder that does not answer no one waits."""
@@ -152,7 +160,10 @@ class Backups:
                 "removed": len(await asyncio.to_thread(self._prune, progress, dry_run=True)),
             }
         progress.total_count = 3
-        await self._shipper.begin_chain()
+        try:
+            await self._shipper.begin_chain()
+        finally:
+            self._tell_chain()
         progress.done_count = 1
         try:
             self._refuse_full_disk()

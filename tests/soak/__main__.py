@@ -44,6 +44,8 @@ def main() -> int:
     )
     if given.keep:
         given.keep.mkdir(parents=True, exist_ok=True)
+        if any(given.keep.iterdir()):
+            parser.error(f"--keep {given.keep} is not empty")
         return report(given.keep, plan)
     with tempfile.TemporaryDirectory(prefix="soak") as folder:
         return report(Path(folder), plan)
