@@ -9,7 +9,7 @@ SERVICES := $(filter %_service.proto,$(PROTOS))
 DATA ?=
 JOBS ?= 3  # test files at a time: on two cores, a third uses what the others wait
 
-.PHONY: other-python help setup demo serve test quick check proto stubs-check client client-check completion completion-check graph graph-check lint types architecture bench eval ablate tune compare compare-others test-llm train-readers fuzz properties soak faults crash attack mutants lock wheel release model-wheel deb test-deb clean
+.PHONY: other-python help setup demo serve test quick check proto stubs-check client client-check completion completion-check graph graph-check lint types architecture bench eval ablate tune compare compare-others test-llm train-readers fuzz properties soak dashboard faults crash attack mutants lock wheel release model-wheel deb test-deb clean
 
 help:  ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -148,6 +148,9 @@ properties: $(READY)  ## The property tests with new random examples, a hundred 
 
 soak: $(READY)  ## A day in twenty minutes: make soak [MINUTES=20] [FACTOR=72] (FACTOR takes Debian's faketime)
 	$(BIN)/python -m tests.soak --minutes $(or $(MINUTES),20) --factor $(or $(FACTOR),72) $(ARGS)
+
+dashboard: $(READY)  ## Try each alert, and draw the dashboard over a daemon under load, by Prometheus itself (10 minutes; takes Debian's prometheus)
+	$(BIN)/python -m tests.dashboard $(ARGS)
 
 faults: $(READY)  ## Every kind of fault of a disk on every file of a daemon (4 minutes; takes a C compiler)
 	$(BIN)/python -m tests.faults

@@ -29,7 +29,22 @@ from tests.support import running, short_folder
 
 DEPLOY = Path(__file__).parent.parent / "deploy"
 MOST_SERIES = 1500
-WORDS = {"absent", "by", "or", "deriv", "histogram_quantile", "increase", "le", "predict_linear", "rate", "sum", "time"}
+WORDS = {
+    "absent",
+    "and",
+    "unless",
+    "by",
+    "offset",
+    "or",
+    "deriv",
+    "histogram_quantile",
+    "increase",
+    "le",
+    "predict_linear",
+    "rate",
+    "sum",
+    "time",
+}
 """Of expressions, that are no figures."""
 
 
@@ -155,7 +170,7 @@ def expressions() -> Iterator[tuple[str, str]]:
 
 def used_in(expression: str) -> set[str]:
     """Return the names of figures in an expression: what is no function, label, text or duration."""
-    bare = re.sub(r'"[^"]*"|\{[^}]*\}|\[\w+\]|(?:by|without) \([^)]*\)', " ", expression)
+    bare = re.sub(r'"[^"]*"|\{[^}]*\}|\[\w+\]|(?:by|on) \([^)]*\)', " ", expression)
     return set(re.findall(r"[a-z_]{2,}", bare)) - WORDS
 
 
@@ -169,9 +184,27 @@ def test_each_alert_and_panel_names_figures_that_there_are(exposed):
     for title, expression in asked:
         assert used_in(expression), title
         assert used_in(expression) <= there, title
-    labels = {*(label for _, labels, _ in QUANTITIES.values() for label in labels), "le", "job", "reason", "state"}
+    used = re.findall(r'[{,]([a-z_]+)="', exposed[0]) + [label for _, labels in EVENTS.values() for label in labels]
+    labels = {*(label for _, labels, _ in QUANTITIES.values() for label in labels), *used}
+    assert not labels & {"job", "instance"}, "a scrape puts its own there, and ours would be renamed"
     for title, expression in asked:
-        assert set(re.findall(r"[{,]\s*(\w+)\s*(?:=|!)", expression)) <= labels, title
+        grouped = ",".join(re.findall(r"(?:by|on) \(([^)]*)", expression))
+        asks = {*re.findall(r"[{,]\s*(\w+)\s*(?:=|!)", expression), *re.findall(r"\w+", grouped)}
+        assert asks <= labels | {"job", "instance"}, title
+    reasons = re.findall(r'reason=~?"([^"]*)"', " ".join(expression for _, expression in asked))
+    for reason in "|".join(reasons).split("|"):
+        assert f'memoryd_refused_total{{reason="{reason}"}} ' in exposed[0], "from the start"
+    for job in re.findall(r'job_name="([^"]*)"', exposed[0]):
+        assert f'memoryd_job_runs_total{{job_name="{job}",state="failed"}} ' in exposed[0], "from the start"
+
+
+def test_the_dashboard_shows_the_daemon_that_is_chosen_alone():
+    for title, expression in expressions():
+        if title.startswith("Memoryd"):
+            continue
+        for figure in used_in(expression):
+            assert f"{figure}{{" in expression, title
+        assert expression.count("{") == expression.count('job=~"$job",instance=~"$instance"}'), title
 
 
 def test_the_dashboard_has_four_rows_whose_panels_do_not_overlap():

@@ -278,7 +278,7 @@ class Shipper:
         return self._writer
 
     def _why_anew(self, last: Chain | None, cipher: Cipher | None, commit_seq: int) -> str:
-        """Return why the store does not go on with its last chain, of which this is the key; empty: it does."""
+        """Return why the store does not go on with its last chain, whose key is `cipher`; empty: it does."""
         if self._begins_anew:
             return "it was asked for"
         if last is None:

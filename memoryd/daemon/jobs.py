@@ -100,6 +100,8 @@ class Jobs:
     def __init__(self, ports: Ports, config: Config, jobs: Mapping[str, Job], clock: Callable[[], datetime]) -> None:
         """Take the jobs by name."""
         self._ports, self._config, self._jobs, self._clock = ports, config, jobs, clock
+        for name in jobs:
+            ports.measures.count(Event.JOB_RUN, name, RunState.FAILED.value, number=0)  # so that the first shows
         self._running: dict[str, tuple[Run, Progress, asyncio.Task[Run]]] = {}
         self._beginning: set[str] = set()
         self._tidied: datetime | None = None

@@ -10,6 +10,7 @@ import structlog
 
 from memoryd.daemon.config import Config
 from memoryd.daemon.config_key import ConfigError
+from memoryd.model.measures import Event
 
 if TYPE_CHECKING:
     from memoryd.metrics.endpoint import Endpoint
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 __all__ = ["Metrics", "check_metrics", "is_measured"]
 
 PATIENCE_S = 10.0  # for the event loop
+ALARMING = ("INTERNAL", "STORE_DAMAGED", "UNAVAILABLE")
+"""Reasons that alerts ask for: counted from 0 on, as one that begins with its first error shows no increase."""
 log = structlog.get_logger("memoryd.daemon")
 
 
@@ -52,6 +55,8 @@ class Metrics:
         self._look: Callable[[], Awaitable[Sequence[Sample]]] | None = None
         self._endpoint: Endpoint | None = None
         self.figures = Figures(self._now)
+        for reason in ALARMING:
+            self.figures.count(Event.REFUSED, reason, number=0)
 
     def open(self, look: Callable[[], Awaitable[Sequence[Sample]]]) -> None:
         """Let scrapers ask; `look` runs on the event loop. StartupError where nothing can listen there."""

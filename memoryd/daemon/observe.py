@@ -97,7 +97,7 @@ async def _of_jobs(doors: Servers) -> list[Sample]:
     for name in doors.jobs.names:
         runs = await doors.jobs.runs(job=name, limit=LOOKED_AT)
         done = (run.end_time for run in runs if run.state is RunState.DONE and not run.dry_run and run.end_time)
-        label = (("job", name),)
+        label = (("job_name", name),)
         if (last := next(done, None)) is not None:
             meaning = "When the last run ended that was a success."
             time_s = last.timestamp()

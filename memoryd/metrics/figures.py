@@ -37,7 +37,7 @@ QUANTITIES: dict[Quantity, tuple[str, tuple[str, ...], tuple[float, ...]]] = {
     Quantity.COMMIT: ("Duration of a transaction, until it is on disk.", (), SECONDS),
     Quantity.BATCH: ("Change sets that are written in one transaction.", (), CHANGES),
     Quantity.CHECKPOINT: ("Duration of folding the log into the file.", (), LONG_SECONDS),
-    Quantity.JOB: ("Duration of a run of a job.", ("job",), LONG_SECONDS),
+    Quantity.JOB: ("Duration of a run of a job.", ("job_name",), LONG_SECONDS),
 }
 EVENTS: dict[Event, tuple[str, tuple[str, ...]]] = {
     Event.ADDED: ("Statements that were offered by calls, by what became of them.", ("outcome",)),
@@ -45,7 +45,7 @@ EVENTS: dict[Event, tuple[str, tuple[str, ...]]] = {
     Event.EMPTY_SEARCH: ("Searches that found nothing above the floor.", ()),
     Event.MASKED: ("Messages in which secrets were masked.", ()),
     Event.REFUSED: ("Calls that were refused, by the reason that the contract names.", ("reason",)),
-    Event.JOB_RUN: ("Runs of jobs, by how they ended.", ("job", "state")),
+    Event.JOB_RUN: ("Runs of jobs, by how they ended.", ("job_name", "state")),
 }
 LEVELS: dict[Level, tuple[str, tuple[str, ...]]] = {
     Level.CALLS: ("Calls that are under way.", ("door",)),
@@ -86,7 +86,7 @@ class Figures:
             self._of[level] = Gauge(level, meaning, labels, registry=self._registry)
         self._children: dict[tuple[str, tuple[str, ...]], Any] = {}
         self._counts: dict[str, int] = {}
-        ProcessCollector(registry=self._registry)
+        ProcessCollector(namespace="memoryd", registry=self._registry)  # node exporter has its own `process_`
         self._registry.register(_Now(look))
 
     def measure(self, quantity: Quantity, value: float, *labels: str) -> None:
