@@ -11,6 +11,7 @@ import threading
 import time
 from datetime import timedelta
 
+import duckdb
 import pytest
 from memory_client import Draft, MemorydError, Unavailable
 
@@ -312,3 +313,18 @@ async def test_nothing_in_memory_names_what_was_purged(folder, kind, way):
         assert "an ordinary fact, number 7, that stays" == found.hits[0].memory.content
         for stayed in (await memory.page(page_size=100)).memories:
             assert not {*stayed.contested_with, *stayed.supersedes, stayed.superseded_by} & {*ids}
+
+
+async def test_rows_that_were_purged_leave_the_file_with_the_next_checkpoints(folder):
+    store = open_duckdb(folder)
+    held = []
+    for n in range(12):
+        new = tuple(entry(f"statement {n} {m}") for m in range(100))
+        await store.commits.write(ChangeSet(inserts=new, purges=tuple(one.memory for one in held)))
+        held = new
+        await store._writer.run(lambda _: store._writer._fold())
+    await store.close()
+    with duckdb.connect(str(folder / "memory.duckdb"), read_only=True) as con:
+        segments = "pragma_storage_info('memories') WHERE column_id = 0 AND segment_type != 'VALIDITY'"
+        rows = con.execute(f"SELECT sum(count) FROM {segments}").fetchall()[0][0]  # noqa: S608
+    assert rows <= 200, "those of the last round, and of the one before"

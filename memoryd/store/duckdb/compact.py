@@ -25,7 +25,11 @@ LARGE = {"memories": "id", "messages": "number", "message_vectors": "(thread || 
 
 
 def copy_to(con: duckdb.DuckDBPyConnection, path: Path, *, storage_version: str) -> int:
-    """Copy the database to a new file, attached as `compacted`, and return the number of its last change set."""
+    """
+    Copy the database to a new file, attached as `compacted`, and return the number of its last change set.
+
+    All of it is on disk then: what is left for `catch_up`, while writers wait, is what has changed meanwhile.
+    """
     path.unlink(missing_ok=True)
     # without a log, which would take as many bytes again; a copy that is not finished is of no use
     options = f"STORAGE_VERSION '{storage_version}', RECOVERY_MODE 'no_wal_writes'"
@@ -39,6 +43,7 @@ def copy_to(con: duckdb.DuckDBPyConnection, path: Path, *, storage_version: str)
     except BaseException:
         con.execute("ROLLBACK")
         raise
+    con.execute(f"CHECKPOINT {NAME}")
     return seq
 
 

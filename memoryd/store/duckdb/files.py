@@ -18,7 +18,7 @@ from memoryd.store.refusal import StoreRefused
 
 __all__ = ["STORAGE_VERSION", "WAL_SHARE", "beside", "connect", "let_go", "log_size", "size_of", "unreadable"]
 
-STORAGE_VERSION = "v1.5.0"  # of new files: readable by DuckDB 1.5 and later
+STORAGE_VERSION = "v2.0.0"  # of new files: with an older one the rows that were deleted never leave a file
 # The part of DuckDB's memory that the log may take. A checkpoint stalls the writer, so it is made when idle; this is
 # for a busy day. Rows of no checkpoint lie in memory: where they fill it, a commit fails, and DuckDB with it.
 WAL_SHARE = 4
