@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import duckdb
-from memory_client import MemoryClient, MemorydError
+from memory_client import MemoryClient, MemorydError, RunState
 
 from tests.soak.clock import FastClock
 from tests.soak.load import Account, Figures, Worker
@@ -89,6 +89,7 @@ class Soak:
         self._is_down, self._ended = threading.Event(), threading.Event()
         self._runs, self._run_began_s = 0, 0.0
         self._rng = random.Random(plan.seed)
+        self._runs_seen: set[str] = set()
 
     def run(self) -> Found:
         """Run it to its end; what went wrong is in `faults`."""
@@ -185,10 +186,13 @@ class Soak:
                 self._say(f"         {warning}")
 
     def _note_jobs(self) -> None:
-        """Count the runs that the daemon knows by job and state; it forgets them when it stops."""
+        """Count the last runs of each job that were not counted yet, by job and state."""
         try:
             with self._connect("host") as client:
-                for run in client.job_runs(page_size=100):
+                for run in [run for job in client.jobs() for run in client.job_runs(job=job.name, page_size=100)]:
+                    if run.id in self._runs_seen or run.state is RunState.RUNNING:
+                        continue
+                    self._runs_seen.add(run.id)
                     name = f"{run.job} {run.state.value}"
                     self.found.jobs[name] = self.found.jobs.get(name, 0) + 1
                     if run.error:
@@ -198,6 +202,7 @@ class Soak:
 
     def _restore(self, workers: list[Worker]) -> None:
         """Restore the newest state while writes go on: what was acknowledged some time before is there."""
+        self._note_jobs()
         noted = {worker.user_id: worker.noted() for worker in workers}
         time.sleep(max(SHIP_S / self.plan.factor, 3.0))
         target = self._folder / "restored"
