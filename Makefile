@@ -9,7 +9,7 @@ SERVICES := $(filter %_service.proto,$(PROTOS))
 DATA ?=
 JOBS ?= 3  # test files at a time: on two cores, a third uses what the others wait
 
-.PHONY: other-python help setup demo serve test quick check proto stubs-check client client-check completion completion-check graph graph-check lint types architecture bench eval ablate tune compare compare-others test-llm train-readers fuzz properties soak dashboard faults crash attack mutants lock wheel release model-wheel deb test-deb clean
+.PHONY: other-python help setup demo serve test quick check proto stubs-check client client-check completion completion-check graph graph-check lint types architecture bench eval ablate tune compare compare-others test-llm train-readers fuzz properties soak dashboard faults crash attack mutants lock wheel release model-wheel deb test-deb test-image clean
 
 help:  ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -185,6 +185,9 @@ model-wheel: $(READY)  ## dist/memoryd_model_minilm-….whl: the model's file in
 
 deb: wheel  ## dist/memoryd_….deb with the locked packages, for Debian 12 (/usr/bin/python3 has to be this Python)
 	deploy/debian/build.sh $(BIN)/python
+
+test-image:  ## Build the image, run it with a root that cannot be written, kill it and look; as root, with podman
+	deploy/image/test.sh
 
 test-deb:  ## Install dist/memoryd_….deb, use it and remove it again; as root, in a container
 	deploy/debian/test.sh
