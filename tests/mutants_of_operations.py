@@ -89,9 +89,9 @@ MUTANTS_OF_OPERATIONS = [
     ),
     (
         "memoryd/store/duckdb/compact.py",
-        "if name not in LARGE and not _is_equal(con, name):",
-        "if name not in LARGE:",
-        "tests/test_forgotten.py",
+        "int(copied.purge != _last_purge(con))",
+        "0",
+        "tests/test_forgotten.py tests/test_purged_links.py",
     ),
     (
         "memoryd/store/duckdb/opening.py",

@@ -151,7 +151,7 @@ class Campaign:
                 if isinstance(error, InternalError) and "the commit failed" not in str(error):
                     row.broken.append(f"INTERNAL: {error}")
         if row.target.startswith("backup"):
-            time.sleep(1.5)  # a shipment
+            until(lambda: self.control.hits > 0)  # with a shipment
 
     def _settle(self) -> int | None:
         """Start the daemon again where it has ended, as its supervisor would."""

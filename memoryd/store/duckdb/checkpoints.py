@@ -18,7 +18,7 @@ __all__ = ["IDLE_WAL_BYTES", "Checkpoints"]
 IDLE_WAL_BYTES = 4 * 1024 * 1024  # a log below this replays in milliseconds
 AUTOMATIC_SHARE = 2  # of DuckDB's memory: past it DuckDB makes a checkpoint by itself, if nothing else did
 MOST_REWRITTEN_BYTES = 64 * 1024 * 1024
-LOG_SHARE = 2 * WAL_SHARE  # a log that is shipped is folded in before DuckDB would do it by itself
+LOG_SHARE = 2 * WAL_SHARE  # of DuckDB's memory; a longer log is folded in
 
 
 class Checkpoints:
@@ -28,19 +28,30 @@ class Checkpoints:
         """Keep the log for who ships it, if there is a spool."""
         self._opened, self._space, self._measures = opened, space, measures
         self.tails = None if spool is None else LogTails(opened.path, spool)
+        self._due_bytes = 0
         self.attach()
 
     def attach(self) -> None:
         """Take over the connection that the database has now: DuckDB makes no checkpoint before these do."""
-        if self.tails is not None:
-            most = self._opened.memory_limit_bytes // AUTOMATIC_SHARE
-            self._opened.connection.execute(f"SET wal_autocheckpoint = '{most}B'")
+        most = self._opened.memory_limit_bytes // AUTOMATIC_SHARE
+        self._opened.connection.execute(f"SET wal_autocheckpoint = '{most}B'")
+        self._measure_file()
 
     def are_due(self, commit_seq: int) -> bool:
-        """Note that a transaction was committed; return whether the log that is shipped is long enough."""
-        if self.tails is None:
-            return False
-        return self.tails.committed(commit_seq) > self._opened.memory_limit_bytes // LOG_SHARE
+        """Note that a transaction was committed; return whether the log is long enough to be folded in."""
+        size = log_size(self._opened.path) if self.tails is None else self.tails.committed(commit_seq)
+        return size > self._due_bytes
+
+    def _measure_file(self) -> None:
+        """
+        Let the log have half the bytes that the file uses.
+
+        What comes and goes again between two checkpoints is written to the file with the first of them, and leaves it
+        with the next: of a small store that would soon be most of its file.
+        """
+        used = "SELECT used_blocks * block_size FROM pragma_database_size() WHERE database_name = current_database()"
+        half = int(self._opened.connection.execute(used).fetchall()[0][0]) // 2
+        self._due_bytes = min(max(half, IDLE_WAL_BYTES), self._opened.memory_limit_bytes // LOG_SHARE)
 
     def fold(self, least_bytes: int) -> None:
         """
@@ -72,6 +83,7 @@ class Checkpoints:
         began = time.perf_counter()
         self._opened.connection.execute("CHECKPOINT")
         self._measures.measure(Quantity.CHECKPOINT, time.perf_counter() - began)
+        self._measure_file()
         if self.tails is not None:
             self.tails.checkpointed()
 

@@ -13,7 +13,7 @@ import duckdb
 
 from memoryd.errors import Unavailable
 from memoryd.model.reports import Compaction
-from memoryd.store.duckdb.compact import COPY, catch_up, copy_to, detach, swap
+from memoryd.store.duckdb.compact import COPY, Copied, catch_up, copy_to, detach, swap
 from memoryd.store.duckdb.damage import damage_of
 from memoryd.store.duckdb.files import STORAGE_VERSION, beside, size_of
 from memoryd.store.duckdb.opening import Opened
@@ -70,8 +70,8 @@ class Compactor:
 
     async def _attempt(self, pauses: list[float], *, is_last: bool) -> None:
         try:
-            seq = await self._readers.read(self._copy)
-            await self._writer.run(partial(self._take_copy, seq, pauses, takes_any=is_last))
+            copied = await self._readers.read(self._copy)
+            await self._writer.run(partial(self._take_copy, copied, pauses, takes_any=is_last))
         except Unavailable as error:
             if is_last or isinstance(error, CopyFailed):
                 raise
@@ -79,7 +79,7 @@ class Compactor:
             if not pauses and not self._readers.closed:
                 await self._writer.run(detach)
 
-    def _copy(self) -> int:
+    def _copy(self) -> Copied:
         cursor = self._readers.cursor()
         detach(cursor)
         with self._written(cursor):
@@ -112,14 +112,16 @@ class Compactor:
             done.set()
             watcher.join()
 
-    def _take_copy(self, seq: int, pauses: list[float], con: duckdb.DuckDBPyConnection, *, takes_any: bool) -> None:
+    def _take_copy(
+        self, copied: Copied, pauses: list[float], con: duckdb.DuckDBPyConnection, *, takes_any: bool
+    ) -> None:
         """In the writer's thread: bring the copy up to date and put it into the database's place."""
         began = time.monotonic()
         tails = self._writer.checkpoints.tails
         if tails is not None and tails.is_copied:
             raise Unavailable("a backup is being taken; compact again")
         with self._written(con):
-            has_purged = catch_up(con, seq)
+            has_purged = catch_up(con, copied)
         if has_purged and not takes_any:
             raise Unavailable("something was purged while it was copied")
         if not self._readers.gate.shut(PAUSE_S):

@@ -9,7 +9,7 @@ from uuid import UUID
 
 import duckdb
 
-from memoryd.store.duckdb.compact import copy_to, detach
+from memoryd.store.duckdb.compact import copy_small, copy_to
 from memoryd.store.duckdb.files import STORAGE_VERSION, beside, connect, let_go, unreadable
 from memoryd.store.duckdb.migrations import MIGRATIONS
 from memoryd.store.duckdb.proof import Header, prove, prove_unchanged
@@ -37,7 +37,7 @@ def rewrite_copy(path: Path, target: Path, store_id: UUID, commit_seq: int, *, m
     try:
         prove(con, path, (store_id, commit_seq), latest=len(MIGRATIONS))
         copy_to(con, target, storage_version=STORAGE_VERSION)
-        detach(con)
+        copy_small(con)
     except duckdb.Error as error:
         if "No space left" in str(error):
             raise OSError(errno.ENOSPC, "there is no room for two copies of the database", str(target.parent)) from None
