@@ -7,6 +7,7 @@ import statistics
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from dataclasses import fields
 from pathlib import Path
 
 from tests.soak.load import Figures
@@ -30,7 +31,7 @@ def main() -> int:
     parser.add_argument("--factor", type=float, default=72, help="simulated seconds in a real one")
     parser.add_argument("--workers", type=int, default=6, help="users who call at a time")
     parser.add_argument("--seed", type=int, default=1, help="of what they say")
-    parser.add_argument("--keep", type=Path, help="an empty folder that keeps the data and the log")
+    parser.add_argument("--keep", type=Path, help="an empty folder that keeps the data, the log and samples.tsv: what was seen when")
     given = parser.parse_args()
     length_s = given.minutes * 60 * given.factor
     plan = Plan(
@@ -59,6 +60,9 @@ def report(folder: Path, plan: Plan) -> int:
         print(error, file=sys.stderr)
         return 2
     found, figures = soak.run(), soak.figures
+    columns = [field.name for field in fields(Sample)]
+    rows = [[f"{getattr(one, name):.0f}" for name in columns] for one in found.samples]
+    (folder / "samples.tsv").write_text("".join("\t".join(row) + "\n" for row in [columns, *rows]))
     faults = found.faults + figures.unexpected
     errors = {f"{call} {name}": count for (call, name), count in figures.errors.items()}
     print(f"calls: {dict(figures.done)}")
