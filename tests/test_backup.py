@@ -262,6 +262,7 @@ async def test_a_copy_does_not_stop_writes_and_is_of_one_moment(folder):
         async def write():
             for n in range(30):
                 await client.add(f"more {n}")
+                await checkpoint(store)  # waits while the file is copied
 
         writing = asyncio.create_task(write())
         for _ in range(4):

@@ -228,6 +228,28 @@ async def test_what_goes_from_a_small_table_while_the_copy_is_made_leaves_no_byt
     assert b"Quillfeather" not in (folder / "memory.duckdb").read_bytes()
 
 
+async def test_a_copy_that_a_purge_has_overtaken_is_made_again(folder, monkeypatch):
+    store = open_duckdb(folder, ledger=folder / "ledger")
+    await store.commits.write(ChangeSet(inserts=(entry("kept"),)))
+    real, loop, copies = Compactor._copy, asyncio.get_running_loop(), []
+
+    async def store_and_purge():
+        one = entry("here and gone")
+        await store.commits.write(ChangeSet(inserts=(one,)))
+        await store.commits.write(ChangeSet(purges=(one.memory,)))
+
+    def copy_and_purge(self):
+        copies.append(real(self))
+        if len(copies) < 3:
+            asyncio.run_coroutine_threadsafe(store_and_purge(), loop).result()
+        return copies[-1]
+
+    monkeypatch.setattr(Compactor, "_copy", copy_and_purge)
+    await store.files.compact()
+    assert 3 == len(copies)
+    await store.close()
+
+
 async def test_one_compaction_at_a_time_and_none_without_room(folder):
     store = open_duckdb(folder)
     await store.commits.write(ChangeSet(inserts=tuple(entry(f"number{n}") for n in range(500))))

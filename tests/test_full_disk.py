@@ -10,10 +10,12 @@ from pathlib import Path
 from types import SimpleNamespace
 from uuid import UUID
 
+import duckdb
 import pytest
 from memory_client import Unavailable
 
 from memoryd.model.change import PURGE, ChangeSet, ConversationChange, Tombstone
+from memoryd.store.duckdb import compactor
 from memoryd.store.duckdb.migrations import MIGRATIONS
 from memoryd.store.duckdb.reserve import MOST_BYTES, Reserve
 from memoryd.store.duckdb.space import LEAST_FREE_BYTES, FreeSpace, needed_bytes
@@ -168,4 +170,27 @@ async def test_what_upkeep_writes_does_not_use_the_reserve_up(folder, monkeypatc
     with pytest.raises(Unavailable, match="min_free_bytes"):
         await store.commits.write(ChangeSet(marks={"clock seen": NOW}))
     assert reserve.exists()
+    await store.close()
+
+
+async def test_a_compaction_that_runs_out_of_space_at_its_end_leaves_the_database_as_it_was(folder, monkeypatch):
+    store = open_duckdb(folder)
+    await store.commits.write(ChangeSet(inserts=(entry("kept"),)))
+    before = (folder / "memory.duckdb").stat().st_ino
+
+    def full(*_: object) -> bool:
+        raise duckdb.IOException("IO Error: Could not write file: No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(compactor, "catch_up", full)
+        with pytest.raises(Unavailable, match="could not be written"):
+            await store.files.compact()
+    with monkeypatch.context() as patch:
+        patch.setattr(store._writer.checkpoints, "has_room", lambda: False)
+        with pytest.raises(Unavailable, match="too little space to fold the log in"):
+            await store.files.compact()
+    assert [] == list(folder.glob("*.compact"))
+    await store.commits.write(ChangeSet(inserts=(entry("one more"),)))
+    await store.files.compact()
+    assert before != (folder / "memory.duckdb").stat().st_ino
     await store.close()

@@ -31,7 +31,7 @@ def main() -> int:
     parser.add_argument("--factor", type=float, default=72, help="simulated seconds in a real one")
     parser.add_argument("--workers", type=int, default=6, help="users who call at a time")
     parser.add_argument("--seed", type=int, default=1, help="of what they say")
-    parser.add_argument("--keep", type=Path, help="an empty folder that keeps the data, the log and samples.tsv: what was seen when")
+    parser.add_argument("--keep", type=Path, help="an empty folder that keeps the data, the log and the samples")
     given = parser.parse_args()
     length_s = given.minutes * 60 * given.factor
     plan = Plan(
