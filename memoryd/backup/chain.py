@@ -213,10 +213,11 @@ class Chain:
         )
         return next(reached, None)
 
-    def assemble(self, point: Point, database: Path, log: Path) -> None:
+    def assemble(self, point: Point, database: Path, log: Path, *, yields_disk: bool = False) -> None:
         """
         Write the file and the log that lead to a state; a chain that is encrypted has to be unlocked before.
 
+        `yields_disk`: bit by bit, for the sake of a daemon that writes to the same disk; it takes three times as long.
         Raises BackupDamaged, which names the file, where one is missing or is not what was written; OSError, NotForUs.
         """
         self.unlock(None)
@@ -227,7 +228,8 @@ class Chain:
                 for n, (place, block) in enumerate(self._blocks(image), 1):
                     target.seek(place * BLOCK_BYTES)
                     target.write(self._opened(block, image.name, block_name(place)))
-                    sync_now_and_then(target, n)
+                    if yields_disk:
+                        sync_now_and_then(target, n)
             target.truncate(size)
             target.flush()
             os.fsync(target.fileno())

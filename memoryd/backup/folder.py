@@ -139,7 +139,7 @@ def prove(chain: Chain, point: Point, *, memory_limit_bytes: int, where: Path | 
     """
     with scratch(where or chain.folder.parent) as folder:
         path = folder / DATABASE
-        chain.assemble(point, path, path.with_name(f"{DATABASE}.wal"))
+        chain.assemble(point, path, path.with_name(f"{DATABASE}.wal"), yields_disk=True)
         prove_copy(path, store_id_of(chain), point.commit_seq, memory_limit_bytes=memory_limit_bytes)
 
 

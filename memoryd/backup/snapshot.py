@@ -53,7 +53,7 @@ def write_snapshot(
     with scratch(where or store) as folder:
         whole, made = folder / DATABASE, folder / "made" / DATABASE
         made.parent.mkdir()
-        chain.assemble(point, whole, whole.with_name(f"{DATABASE}.wal"))
+        chain.assemble(point, whole, whole.with_name(f"{DATABASE}.wal"), yields_disk=True)
         store_id = store_id_of(chain)
         rewrite_copy(whole, made, store_id, point.commit_seq, memory_limit_bytes=memory_limit_bytes)
         whole.unlink()
