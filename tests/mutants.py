@@ -263,7 +263,7 @@ MUTANTS = [
     ("memoryd/index/neighbours.py", "return bool(trusts[other] >= trusts[row])", "return True", ORDER),
     ("memoryd/store/duckdb/compact.py", "SELECT * FROM {name} WHERE commit_seq > {copied.commit_seq}",
      "SELECT * FROM {name} WHERE commit_seq > {copied.commit_seq + 10**9}", "tests/test_forgotten.py tests/test_reembed.py"),
-    ("memoryd/store/duckdb/compactor.py", "        if has_purged and not takes_any:", "        if False:",
+    ("memoryd/store/duckdb/compact.py", "    if gone and not takes_any:", "    if False:",
      "tests/test_forgotten.py tests/test_purged_links.py"),
     ("memoryd/domain/writing/revival.py", "    if back.kind not in NO_STATEMENTS:", "    if False:", KNOWLEDGE),
     ("memoryd/domain/writing/evict.py", "            least = sorted(least)[:most]", "            least = least[:most]", "tests/test_turns.py"),

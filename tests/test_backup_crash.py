@@ -63,10 +63,14 @@ def stored(daemon: Daemon) -> list[str]:
 
 
 def restored(backup: Path, target: Path) -> None:
-    newest = max(backup.glob("*/*/manifest.jsonl"), key=lambda path: path.stat().st_mtime).parent.parent
-    command = [sys.executable, "-m", "memoryd", "restore", str(newest), "--data-dir", str(target)]
+    """Restore the newest history; one that was lost before its first image was whole leaves it to the one before."""
+    newest = sorted(backup.glob("*/*/manifest.jsonl"), key=lambda path: -path.stat().st_mtime)
     env = {name: value for name, value in os.environ.items() if not name.startswith("MEMORYD_")}
-    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+    for history in dict.fromkeys(manifest.parent.parent for manifest in newest):
+        command = [sys.executable, "-m", "memoryd", "restore", str(history), "--data-dir", str(target)]
+        done = subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+        if "none is complete" not in done.stderr:
+            break
     assert 0 == done.returncode, done.stderr
 
 

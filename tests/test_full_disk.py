@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import resource
 import shutil
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from memory_client import Unavailable
 
 from memoryd.model.change import PURGE, ChangeSet, ConversationChange, Tombstone
 from memoryd.store.duckdb import compactor
+from memoryd.store.duckdb.files import log_size
 from memoryd.store.duckdb.migrations import MIGRATIONS
 from memoryd.store.duckdb.reserve import MOST_BYTES, Reserve
 from memoryd.store.duckdb.space import LEAST_FREE_BYTES, FreeSpace, needed_bytes
@@ -178,7 +180,7 @@ async def test_a_compaction_that_runs_out_of_space_at_its_end_leaves_the_databas
     await store.commits.write(ChangeSet(inserts=(entry("kept"),)))
     before = (folder / "memory.duckdb").stat().st_ino
 
-    def full(*_: object) -> bool:
+    def full(*_: object, **more: object) -> None:
         raise duckdb.IOException("IO Error: Could not write file: No space left on device")
 
     with monkeypatch.context() as patch:
@@ -193,4 +195,25 @@ async def test_a_compaction_that_runs_out_of_space_at_its_end_leaves_the_databas
     await store.commits.write(ChangeSet(inserts=(entry("one more"),)))
     await store.files.compact()
     assert before != (folder / "memory.duckdb").stat().st_ino
+    await store.close()
+
+
+async def test_after_a_copy_that_could_not_be_folded_in_the_log_is(folder):
+    store = open_duckdb(folder)
+    for n in range(4):
+        await store.commits.write(ChangeSet(inserts=tuple(entry(f"{n} {m} " + "x" * 2000) for m in range(500))))
+        await store._writer.run(lambda _: store._writer._fold())
+    await store.commits.write(ChangeSet(inserts=(entry("one more"),)))
+    file = folder / "memory.duckdb"
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (file.stat().st_size // 3, limits[1]))
+    try:
+        with pytest.raises(Unavailable, match="the copy could not be written"):
+            await store.files.compact()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert [] == list(folder.glob("*.compact*"))
+    await store._writer.run(lambda _: store._writer._fold())
+    assert 0 == log_size(file)
+    await store.files.compact()
     await store.close()

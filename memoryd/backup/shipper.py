@@ -60,6 +60,7 @@ class Shipper:
         self._generation = 0
         """That of the store whose file was stored last; 0: none was, or what followed it is not known to be stored."""
         self._begins_anew = False
+        self._reason = ""
         self._file = self._lock = -1
         self._turn = asyncio.Lock()
         self._stuck: asyncio.Future[Any] | None = None
@@ -176,6 +177,8 @@ class Shipper:
                 is_held = False
                 writer.ledger = self._mark
                 await self._done(writer.add_image, image, None if current else commit_seq, to_us(self._clock()))
+                if self._reason:
+                    self.began, self._reason = (writer.chain.folder.name, self._reason), ""
                 self._generation = generation
                 self._note(writer)
                 await self._add_logs(writer, current, generation, commit_seq)
@@ -248,6 +251,7 @@ class Shipper:
     def _copy(self, commit_seq: int) -> tuple[ChainWriter, Image]:
         """Store what has changed of the file, which is held; it does not count yet."""
         writer = self._writer
+        self._reason = ""
         is_kept = writer is not None and not self._begins_anew and self._last_seq(writer) <= commit_seq
         if writer is None or not is_kept:
             writer = self._open(commit_seq)
@@ -274,7 +278,7 @@ class Shipper:
         cipher, more = self._encryption.begin(self._ledger.key) if self._encryption is not None else (None, {})
         name = chain_name(self._store, now)
         self._writer = ChainWriter(self._store / name, {**self._header, **told, **more}, cipher)
-        self.began = name, reason
+        self._reason = reason
         return self._writer
 
     def _why_anew(self, last: Chain | None, cipher: Cipher | None, commit_seq: int) -> str:

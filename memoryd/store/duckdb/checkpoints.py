@@ -29,6 +29,8 @@ class Checkpoints:
         self._opened, self._space, self._measures = opened, space, measures
         self.tails = None if spool is None else LogTails(opened.path, spool)
         self._due_bytes = 0
+        self.is_compacting = False
+        """Whether a copy may be attached: who asks for the sizes of files then waits for a checkpoint of the copy."""
         self.attach()
 
     def attach(self) -> None:
@@ -83,9 +85,10 @@ class Checkpoints:
         began = time.perf_counter()
         self._opened.connection.execute("CHECKPOINT")
         self._measures.measure(Quantity.CHECKPOINT, time.perf_counter() - began)
-        self._measure_file()
         if self.tails is not None:
             self.tails.checkpointed()
+        if not self.is_compacting:
+            self._measure_file()
 
     def keep_log(self) -> None:
         """Keep what was added to the log for who ships it, as it is about to go."""

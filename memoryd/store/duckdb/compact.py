@@ -59,7 +59,7 @@ def copy_to(con: duckdb.DuckDBPyConnection, path: Path, *, storage_version: str)
 
 
 def copy_small(con: duckdb.DuckDBPyConnection) -> None:
-    """Copy all other tables too, and let go of the copy, which is whole then."""
+    """Copy all other tables too, and let go of the copy, which is whole then; Unavailable where it is not."""
     names = con.execute(
         "SELECT table_name FROM duckdb_tables() WHERE database_name = ? AND NOT internal ORDER BY 1", [_main(con)]
     ).fetchall()
@@ -69,16 +69,17 @@ def copy_small(con: duckdb.DuckDBPyConnection) -> None:
     for (name,) in names:
         counted = f"SELECT (SELECT count(*) FROM {name}), (SELECT count(*) FROM {NAME}.{name})"
         if len(set(con.execute(counted).fetchall()[0])) != 1:
-            raise Unavailable(f"the copy of table {name!r} is not whole; the database stays as it was")
+            raise Unavailable(f"the copy of table {name!r} is not whole; nothing was changed")
     con.execute(f"CHECKPOINT {NAME}")
     con.execute(f"DETACH {NAME}")
 
 
-def catch_up(con: duckdb.DuckDBPyConnection, copied: Copied) -> bool:
+def catch_up(con: duckdb.DuckDBPyConnection, copied: Copied, *, takes_any: bool = False) -> None:
     """
-    Bring the copy up to the last transaction; return whether it holds bytes of what was purged since it was made.
+    Bring the copy up to the last transaction, and let go of it.
 
-    Raises Unavailable if the tables have changed meanwhile.
+    Raises Unavailable if the tables have changed meanwhile, and, unless it takes any, if the copy holds bytes of what
+    was purged since it was made.
     """
     tables = (
         "SELECT table_name, column_name FROM duckdb_columns() WHERE database_name = ? AND NOT internal ORDER BY ALL"
@@ -94,8 +95,9 @@ def catch_up(con: duckdb.DuckDBPyConnection, copied: Copied) -> bool:
             f" OR {key} IN (SELECT {key} FROM {name} WHERE commit_seq > {copied.commit_seq})"
         )
         con.execute(f"INSERT INTO {NAME}.{name} BY NAME SELECT * FROM {name} WHERE commit_seq > {copied.commit_seq}")
+    if gone and not takes_any:
+        raise Unavailable("something was purged while it was copied")
     copy_small(con)
-    return bool(gone)
 
 
 def _last_purge(con: duckdb.DuckDBPyConnection) -> str:

@@ -56,7 +56,7 @@ class Compactor:
         if not space.has_room(needed):
             needed = (needed + space.min_free_bytes) >> 20
             raise Unavailable(f"compacting needs {needed} MiB of free space next to the database; nothing was changed")
-        self._compacting = True
+        self._compacting = self._writer.checkpoints.is_compacting = True
         pauses: list[float] = []
         try:
             for attempt in range(ATTEMPTS):
@@ -64,8 +64,9 @@ class Compactor:
                 if pauses:
                     break
         finally:
-            self._compacting = False
-            beside(path, COPY).unlink(missing_ok=True)
+            self._compacting = self._writer.checkpoints.is_compacting = False
+            for suffix in (COPY, f"{COPY}.wal"):
+                beside(path, suffix).unlink(missing_ok=True)
         return Compaction(before, size_of(path), timedelta(seconds=pauses[-1]))
 
     async def _attempt(self, pauses: list[float], *, is_last: bool) -> None:
@@ -105,7 +106,8 @@ class Compactor:
             watcher.join()
             if isinstance(error, duckdb.OutOfMemoryException) or damage_of(self._opened.path, error):
                 raise
-            con.execute("SELECT count(*) FROM commits")  # raises where it is the database itself that has failed
+            # raises where it is the database itself that has failed, and ends what the copy has left open
+            con.execute("SELECT count(*) FROM commits").fetchall()
             why = "the disk has too little space" if short.is_set() else type(error).__name__
             raise CopyFailed(f"the copy could not be written ({why}); the database stays as it was") from None
         finally:
@@ -121,9 +123,7 @@ class Compactor:
         if tails is not None and tails.is_copied:
             raise Unavailable("a backup is being taken; compact again")
         with self._written(con):
-            has_purged = catch_up(con, copied)
-        if has_purged and not takes_any:
-            raise Unavailable("something was purged while it was copied")
+            catch_up(con, copied, takes_any=takes_any)
         if not self._readers.gate.shut(PAUSE_S):
             raise Unavailable("long reads are under way; compact again")
         try:

@@ -9,6 +9,7 @@ from uuid import UUID
 
 import duckdb
 
+from memoryd.errors import Unavailable
 from memoryd.store.duckdb.compact import copy_small, copy_to
 from memoryd.store.duckdb.files import STORAGE_VERSION, beside, connect, let_go, unreadable
 from memoryd.store.duckdb.migrations import MIGRATIONS
@@ -42,6 +43,8 @@ def rewrite_copy(path: Path, target: Path, store_id: UUID, commit_seq: int, *, m
         if "No space left" in str(error):
             raise OSError(errno.ENOSPC, "there is no room for two copies of the database", str(target.parent)) from None
         raise unreadable(path, error) from None
+    except Unavailable as error:
+        raise StoreRefused(f"{path}: {error}") from None
     finally:
         let_go(con)
     target.chmod(0o600)
