@@ -116,6 +116,10 @@ async def test_the_last_state_is_that_of_the_store_that_an_operator_has_put_back
     assert second.startswith(f"{chains[0].folder.name} ends with transaction {chains[0].points[-1].commit_seq}, the st")
     target, _ = restored(chains, folder)
     assert expected == digests_of(target / "memory.duckdb")
+    given_up = chains[0].points[-1].commit_seq
+    chain, point = point_of(chains, transaction=given_up)
+    assert (chains[0], given_up) == (chain, point.commit_seq)
+    assert f"ends with transaction {given_up}" in shipper.put_back
 
 
 async def test_numbers_are_never_given_twice(folder):

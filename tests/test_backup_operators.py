@@ -178,3 +178,11 @@ def test_a_stop_does_not_wait_for_a_disk_that_does_not_answer(folder):
     assert "backup_not_shipped" in daemon.log.read_text()
     with running(folder / "d", config=config) as again, again.client() as memory:
         assert added == memory.get(added).id
+
+
+def test_a_dry_run_refuses_the_folder_that_a_restore_would(taken):
+    there = taken / "there"
+    there.mkdir()
+    (there / "file").write_text("x")
+    said = memoryd("restore", taken / "b", "--data-dir", there, "--dry-run")
+    assert (78, True) == (said.returncode, "is not empty; name a new folder" in said.stderr), said

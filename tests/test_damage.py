@@ -13,7 +13,7 @@ import pytest
 from memory_client import MemorydError, StoreDamaged
 
 from memoryd.model.change import ChangeSet
-from memoryd.store.duckdb import files
+from memoryd.store.duckdb import damage, files
 from memoryd.store.duckdb.damage import damage_of
 from tests.builders import entry, open_duckdb, run
 from tests.support import PATIENCE_S, Daemon, short_folder
@@ -152,3 +152,22 @@ def test_a_whole_database_passes(whole):
 )
 def test_damage_is_told_from_what_only_speaks_of_it(error, is_damage):
     assert is_damage is bool(damage_of(Path("/x/memory.duckdb"), error))
+
+
+def test_rows_that_are_too_long_to_be_read_at_once_are_read_a_few_at_a_time(tmp_path):
+    with duckdb.connect(str(tmp_path / "x"), config={"memory_limit": "128MB", "threads": 1}) as con:
+        con.execute("CREATE TABLE t (number BIGINT, details VARCHAR)")
+        for n in range(150):
+            con.execute("INSERT INTO t VALUES (?, ?)", [n, os.urandom(400_000).hex()])
+        con.execute("CHECKPOINT")
+        with pytest.raises(duckdb.OutOfMemoryException):
+            con.execute("SELECT bit_xor(hash(COLUMNS(*))) FROM t").fetchall()
+        damage.read_everything(con)
+    with (tmp_path / "x").open("r+b") as file:
+        for place in range(HEADERS + BLOCK, (tmp_path / "x").stat().st_size, 10 * BLOCK):
+            file.seek(place + 5000)
+            file.write(b"damage")
+    with duckdb.connect(str(tmp_path / "x"), read_only=True, config={"memory_limit": "128MB", "threads": 1}) as con:
+        with pytest.raises(duckdb.Error) as refused:
+            damage.read_everything(con)
+        assert damage_of(tmp_path / "x", refused.value)

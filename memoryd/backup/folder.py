@@ -35,6 +35,7 @@ __all__ = [
     "point_of",
     "prove",
     "prune",
+    "refuse_target",
     "restore",
     "store_folder",
     "store_id_of",
@@ -116,7 +117,16 @@ def _manifests(store: Path) -> list[Path]:
 def point_of(
     chains: Sequence[Chain], *, transaction: int | None = None, time: datetime | None = None
 ) -> tuple[Chain, Point]:
-    """Return the chain and the state that lead to a transaction or a time, else to the last. Raises StoreRefused."""
+    """
+    Return the chain and the state that lead to a transaction or a time, else to the last. Raises StoreRefused.
+
+    Where an older database was put back, an older chain may have the transaction, and the newest end before it.
+    """
+    if transaction is not None:
+        for chain in reversed(chains):
+            point = chain.point(transaction=transaction)
+            if point is not None and point.commit_seq == transaction:
+                return chain, point
     for chain in reversed(chains):
         point = chain.point(transaction=transaction, time=time)
         if point is not None:
@@ -161,7 +171,7 @@ def restore(  # noqa: PLR0913  what a new store is made of
     number past `above`, and past its own. Returns that number. A chain that is encrypted has to be unlocked before.
     Raises StoreRefused, OSError.
     """
-    _refuse_target(data_dir)
+    refuse_target(data_dir)
     key = ledger_key_of(chain)
     store = chain.folder.parent
     refuse_ledger(
@@ -195,7 +205,7 @@ def restore(  # noqa: PLR0913  what a new store is made of
     return commit_seq
 
 
-def _refuse_target(data_dir: Path) -> None:
+def refuse_target(data_dir: Path) -> None:
     """Raise StoreRefused where a data directory cannot be made with this name."""
     if data_dir.is_mount():
         raise StoreRefused(f"{data_dir} is a mount point, which cannot be replaced; name a folder in it")

@@ -68,6 +68,8 @@ class Shipper:
         """The last state that is stored."""
         self.began: tuple[str, str] | None = None
         """The last chain that was begun, and why; None: none was."""
+        self.put_back = ""
+        """Which transactions the store has given up since it was shipped, in words; empty: none."""
         self.fault = ""
         """Why nothing was stored the last time; empty: it was."""
         self.ledger_fault = ""
@@ -93,7 +95,10 @@ class Shipper:
         """Begin a new chain with a whole copy of the file, and return the state that it leads to."""
         async with self._turn:
             self._begins_anew, self._generation = True, 0
-        await self.step()
+        try:
+            await self.step()
+        finally:
+            self._begins_anew = False
         if self.shipped is None:
             raise Unavailable("the file was changed while it was copied; try again")
         return self.shipped
@@ -295,7 +300,10 @@ class Shipper:
         if last.is_encrypted and cipher is None:
             return f"{last.folder.name} was for other recipients, or its key is not kept here"
         if last.points and last.points[-1].commit_seq > commit_seq:
-            return f"{last.folder.name} ends with transaction {last.points[-1].commit_seq}, the store with {commit_seq}"
+            self.put_back = (
+                f"{last.folder.name} ends with transaction {last.points[-1].commit_seq}, the store with {commit_seq}"
+            )
+            return self.put_back
         return ""
 
     def _opened_file(self) -> int:

@@ -299,7 +299,15 @@ def _restore(args: argparse.Namespace) -> int:
 
 
 def _restore_of(args: argparse.Namespace) -> int:
-    from memoryd.backup.folder import chains_of, histories, ledger_key_of, mark_of_chains, point_of, restore
+    from memoryd.backup.folder import (
+        chains_of,
+        histories,
+        ledger_key_of,
+        mark_of_chains,
+        point_of,
+        refuse_target,
+        restore,
+    )
     from memoryd.backup.ledgers import LEDGER, ledger_of, refuse_ledger
 
     config, _ = settle(args)
@@ -315,6 +323,7 @@ def _restore_of(args: argparse.Namespace) -> int:
         others += histories(Path(config.backup.directory), chain.header["store_id"])
     ledger = args.ledger or ledger_of(store, others)
     if args.dry_run:
+        refuse_target(target)
         key, mark = ledger_key_of(chain), mark_of_chains(chains)
         refuse_ledger(ledger, store / LEDGER, chain.header["store_id"], key, mark)
         _try(chain, point, limit, next(folder for folder in target.parents if folder.is_dir()))

@@ -107,6 +107,8 @@ class Backups:
             self._looked_s = time.monotonic()
             self._tell_chain()
         self.shipped_time = now
+        if self._shipper.ledger_fault:
+            self._tell(self._shipper.ledger_fault)
         if not self._is_known:
             await self._look()
 
@@ -185,8 +187,8 @@ class Backups:
 
     @property
     def fault(self) -> str:
-        """Why nothing is stored now; empty: it is."""
-        return self._shipper.fault
+        """Why nothing is stored now, or the ledger of purges is not; empty: they are."""
+        return self._shipper.fault or self._shipper.ledger_fault
 
     def warnings(self) -> list[str]:
         """Return what an operator should look at."""
@@ -201,6 +203,11 @@ class Backups:
             warnings.append(f"backups in {self._folder} are not written now: {self._shipper.fault}")
         if self._shipper.ledger_fault:
             warnings.append(self._shipper.ledger_fault)
+        if self._shipper.put_back:
+            warnings.append(
+                f"an older database was put back: {self._shipper.put_back}; what was given up is in {self._folder}:"
+                " memoryd restore, with --transaction"
+            )
         if self._root.resolve().is_relative_to(self._shipping.path.parent.resolve()):
             warnings.append(f"backup.directory ({self._root}) lies in the data directory: both are lost together")
         if self._proof_fault:

@@ -10,7 +10,8 @@ import structlog
 
 from memoryd.daemon.config import Config
 from memoryd.daemon.config_key import ConfigError
-from memoryd.model.measures import Event
+from memoryd.model.grant import Door
+from memoryd.model.measures import Event, Quantity
 
 if TYPE_CHECKING:
     from memoryd.metrics.endpoint import Endpoint
@@ -57,6 +58,8 @@ class Metrics:
         self.figures = Figures(self._now)
         for reason in ALARMING:
             self.figures.count(Event.REFUSED, reason, number=0)
+        for door in Door:
+            self.figures.expect(Quantity.RPC, "SearchMemories", "OK", door.value)  # an alert asks for it
 
     def open(self, look: Callable[[], Awaitable[Sequence[Sample]]]) -> None:
         """Let scrapers ask; `look` runs on the event loop. StartupError where nothing can listen there."""

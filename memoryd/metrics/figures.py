@@ -101,6 +101,10 @@ class Figures:
         """Note that more or fewer are under way; see Measures."""
         self._child(level, labels).inc(by)
 
+    def expect(self, name: Quantity | Event | Level, *labels: str) -> None:
+        """Keep a place for a series, which begins with nothing."""
+        self._child(name, labels)
+
     def text(self) -> bytes:
         """Return all figures in the text format of Prometheus; it takes some milliseconds: not on the event loop."""
         return generate_latest(self._registry)

@@ -87,10 +87,8 @@ def _tests(alerts: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
             figure: next((ill[one] for one in ill if figure.startswith(one)), well) for figure, well in HEALTHY.items()
         }
         labels = {"severity": alerts[name]["labels"]["severity"], "job": "memoryd", "instance": "host"}
-        if name in {"MemorydJobFailing", "MemorydPurgeOverdue"}:
+        if name == "MemorydJobFailing":
             labels["job_name"] = "gc"
-        if name == "MemorydPurgeOverdue":  # nothing is there, so nothing says whose it is
-            labels = {key: value for key, value in labels.items() if key in {"severity", "job_name"}}
         summary = alerts[name]["annotations"]["summary"].replace("{{ $labels.job_name }}", "gc")
         fired = [{"exp_labels": labels, "exp_annotations": {"summary": summary}}]
         yield _test(series, [{"eval_time": f"{minutes}m", "alertname": name, "exp_alerts": fired}])

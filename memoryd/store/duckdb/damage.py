@@ -23,6 +23,9 @@ _OF_THE_STATEMENT = (
 )
 
 
+FEW_ROWS = 32  # of the largest messages some 50 MiB
+
+
 def damage_of(path: Path, error: BaseException) -> str:
     """Return what to tell of a damaged file, with the way out; empty if the error is of another kind."""
     if not isinstance(error, duckdb.Error) or isinstance(error, _OF_THE_STATEMENT):
@@ -38,6 +41,16 @@ def damage_of(path: Path, error: BaseException) -> str:
 
 
 def read_everything(con: duckdb.DuckDBPyConnection) -> None:
-    """Read every column of every table, so that a block that cannot be read is found; duckdb.Error."""
+    """
+    Read every column of every table, so that a block that cannot be read is found; duckdb.Error.
+
+    DuckDB reads 2,048 rows at once, however long they are; where they need too much memory, a few are read at a time.
+    """
     for (table,) in con.execute("SELECT table_name FROM duckdb_tables() WHERE NOT internal").fetchall():
-        con.execute(f'SELECT bit_xor(hash(COLUMNS(*))) FROM "{table}"').fetchall()
+        read = f'SELECT bit_xor(hash(COLUMNS(*))) FROM "{table}"'
+        try:
+            con.execute(read).fetchall()
+        except duckdb.OutOfMemoryException:
+            last = con.execute(f'SELECT max(rowid) FROM "{table}"').fetchall()[0][0]
+            for first in range(0, int(last) + 1, FEW_ROWS):
+                con.execute(f"{read} WHERE rowid BETWEEN {first} AND {first + FEW_ROWS - 1}").fetchall()
