@@ -13,7 +13,7 @@ from datetime import timedelta
 
 import duckdb
 import pytest
-from memory_client import Draft, MemorydError, Unavailable
+from memory_client import Draft, LimitExceeded, MemorydError, MessageDraft, Unavailable
 
 from memoryd.daemon.config import Config, MemoryConfig
 from memoryd.domain.forgetting.verify import compact, verify_forgotten
@@ -111,7 +111,7 @@ def test_calls_go_on_while_the_database_is_written_anew(folder):
         threads = [threading.Thread(target=work) for work in (write, read)]
         for thread in threads:
             thread.start()
-        for _ in range(3):
+        for _ in range(0, 150, 15):
             memory.compact_store()
         stop.set()
         for thread in threads:
@@ -248,6 +248,23 @@ async def test_a_copy_that_a_purge_has_overtaken_is_made_again(folder, monkeypat
     await store.files.compact()
     assert 3 == len(copies)
     await store.close()
+
+
+async def test_messages_that_are_too_long_to_be_copied_at_once_are_copied_with_more_memory(folder):
+    async with ports_over(open_duckdb(folder)) as ports:
+        memory = Local(ports, lambda: NOW, user_id="alice")
+        await memory.append("t", [MessageDraft(content="hello", metadata={"steps": "x" * 900_000})])
+        files, writer = ports.store.files, ports.store._writer
+        for n in range(1, 170, 13):
+            again = "m.* REPLACE (m.id || i AS id, m.number + i AS number, m.seq + i AS seq)"
+            rows = f"INSERT INTO messages SELECT {again} FROM messages m, range({n}, {n + 13}) r(i) WHERE m.seq = 1"  # noqa: S608
+            await writer.run(lambda con, rows=rows: con.execute(rows))
+        with pytest.raises(LimitExceeded):
+            await ports.store._readers.read(files._compactor._copy)
+        await files.compact()
+        limit = await writer.run(lambda con: con.execute("SELECT current_setting('memory_limit')").fetchall())
+        assert [("256.0 MiB",)] == limit
+        assert [(170,)] == await writer.run(lambda con: con.execute("SELECT count(*) FROM messages").fetchall())
 
 
 async def test_one_compaction_at_a_time_and_none_without_room(folder):
