@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from html import escape
 from typing import Any, NamedTuple
+
+from tests.eval.pictures import page, text_at
 
 __all__ = ["Series", "drawn", "legend_of"]
 
@@ -40,15 +41,12 @@ def drawn(board: Mapping[str, Any], told: Mapping[int, Sequence[Series]], second
     body = [
         _row(panel) if panel["type"] == "row" else _panel(panel, told.get(panel["id"], ()), seconds) for panel in panels
     ]
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{24 * COLUMN}" height="{height}" font-family="sans-serif"'
-        f' font-size="10">\n<rect width="100%" height="100%" fill="#f4f5f5"/>\n' + "\n".join(body) + "\n</svg>\n"
-    )
+    return page(24 * COLUMN, height, body, font_size=10, background="#f4f5f5")
 
 
 def _row(panel: Mapping[str, Any]) -> str:
     place = panel["gridPos"]
-    return _text(8, place["y"] * ROW + 18, panel["title"], size=14)
+    return text_at(8, place["y"] * ROW + 18, panel["title"], size=14)
 
 
 def _panel(panel: Mapping[str, Any], series: Sequence[Series], seconds: float) -> str:
@@ -61,10 +59,10 @@ def _panel(panel: Mapping[str, Any], series: Sequence[Series], seconds: float) -
     plot = (left + 58, top + 28, width - 72, height - 46 - LEGEND_HEIGHT * len(lines))
     parts = [
         f'<rect x="{left}" y="{top}" width="{width}" height="{height}" fill="white" stroke="#ddd" rx="2"/>',
-        _text(left + 10, top + 16, panel["title"], size=12),
+        text_at(left + 10, top + 16, panel["title"], size=12),
     ]
     if not shown:
-        parts.append(_text(left + width / 2, top + height / 2, "none", anchor="middle"))
+        parts.append(text_at(left + width / 2, top + height / 2, "none", anchor="middle"))
         return "\n".join(parts)
     values = [value for one in shown for _, value in one.points]
     low = float(defaults["min"]) if "min" in defaults else min(values)
@@ -74,7 +72,7 @@ def _panel(panel: Mapping[str, Any], series: Sequence[Series], seconds: float) -
         parts.append(_line(plot, one.points, (low, high), seconds, COLOURS[n % len(COLOURS)]))
     for n, line in enumerate(lines):
         y = top + height - 6 - LEGEND_HEIGHT * (len(lines) - 1 - n)
-        parts += [_text(left + x, y, name, colour=COLOURS[index % len(COLOURS)]) for x, name, index in line]
+        parts += [text_at(left + x, y, name, colour=COLOURS[index % len(COLOURS)]) for x, name, index in line]
     return "\n".join(parts)
 
 
@@ -84,9 +82,9 @@ def _axes(plot: tuple[float, float, float, float], low: float, high: float, unit
     for part in (0.0, 0.5, 1.0):
         y, value = top + height * (1 - part), low + (high - low) * part
         parts.append(f'<line x1="{left:.0f}" x2="{left + width:.0f}" y1="{y:.1f}" y2="{y:.1f}" stroke="#e4e4e4"/>')
-        parts.append(_text(left - 5, y + 3, _told(value, unit), anchor="end"))
+        parts.append(text_at(left - 5, y + 3, _told(value, unit), anchor="end"))
         anchor = "end" if part == 1.0 else "middle"
-        parts.append(_text(left + width * part, top + height + 12, f"{seconds * part / 60:.2g} min", anchor=anchor))
+        parts.append(text_at(left + width * part, top + height + 12, f"{seconds * part / 60:.2g} min", anchor=anchor))
     return parts
 
 
@@ -125,9 +123,3 @@ def _told(value: float, unit: str) -> str:
     steps = STEPS.get(unit, STEPS["short"])
     size, name = next((step for step in steps if abs(value) >= step[0]), (1, ""))
     return f"{value / size:.3g} {name}{MORE.get(unit, '')}".strip()
-
-
-def _text(x: float, y: float, text: str, *, size: int = 10, anchor: str = "start", colour: str = "#333") -> str:
-    return (
-        f'<text x="{x:.0f}" y="{y:.0f}" font-size="{size}" text-anchor="{anchor}" fill="{colour}">{escape(text)}</text>'
-    )
