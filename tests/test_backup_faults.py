@@ -13,10 +13,11 @@ from pathlib import Path
 import pytest
 
 from memoryd.backup import shipper as shippers
-from memoryd.backup.chain import MANIFEST, BackupDamaged
+from memoryd.backup.chain import MANIFEST, BackupDamaged, Chain
 from memoryd.backup.chain_writer import ChainWriter
 from memoryd.backup.folder import chains_of, point_of, prove, restore
 from memoryd.backup.ledgers import LEDGER, LedgerMirror
+from memoryd.backup.points import Point, Points
 from memoryd.backup.shipper import Shipper
 from memoryd.errors import Unavailable
 from memoryd.store.ledger import KEY, LINES
@@ -120,6 +121,23 @@ async def test_the_last_state_is_that_of_the_store_that_an_operator_has_put_back
     chain, point = point_of(chains, transaction=given_up)
     assert (chains[0], given_up) == (chain, point.commit_seq)
     assert f"ends with transaction {given_up}" in shipper.put_back
+
+
+def test_a_transaction_is_taken_from_the_newest_chain_that_reaches_it():
+    def chain(name: str, *numbers: int) -> Chain:
+        made = Chain(Path(name), {}, points=Points())
+        for number in numbers:
+            made.points.append(Point(number, number, 1, 0))
+        return made
+
+    given_up, after = chain("1", *range(1, 61)), chain("2", *(n for n in range(40, 56) if n != 50))  # put back at 40
+    told = {n: point_of([given_up, after], transaction=n) for n in range(1, 70)}
+    found = {n: (chain.folder.name, point.commit_seq) for n, (chain, point) in told.items()}
+    assert {n: ("1", n) for n in range(1, 40)} == {n: found[n] for n in range(1, 40)}
+    assert ("2", 49) == found[50], "a state that the new chain lacks is not looked for among what was given up"
+    assert {("2", n) for n in range(40, 56) if n != 50} <= set(found.values())
+    assert {n: ("1", n) for n in range(56, 61)} == {n: found[n] for n in range(56, 61)}
+    assert {("2", 55)} == {found[n] for n in range(61, 70)}, "the last state of all"
 
 
 async def test_numbers_are_never_given_twice(folder):

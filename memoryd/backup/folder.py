@@ -125,7 +125,7 @@ def point_of(
     if transaction is not None:
         for chain in reversed(chains):
             point = chain.point(transaction=transaction)
-            if point is not None and point.commit_seq == transaction:
+            if point is not None and chain.points[-1].commit_seq >= transaction:
                 return chain, point
     for chain in reversed(chains):
         point = chain.point(transaction=transaction, time=time)
