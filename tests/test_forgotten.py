@@ -111,7 +111,7 @@ def test_calls_go_on_while_the_database_is_written_anew(folder):
         threads = [threading.Thread(target=work) for work in (write, read)]
         for thread in threads:
             thread.start()
-        for _ in range(0, 150, 15):
+        for _ in range(3):
             memory.compact_store()
         stop.set()
         for thread in threads:
@@ -265,6 +265,25 @@ async def test_messages_that_are_too_long_to_be_copied_at_once_are_copied_with_m
         limit = await writer.run(lambda con: con.execute("SELECT current_setting('memory_limit')").fetchall())
         assert [("256.0 MiB",)] == limit
         assert [(170,)] == await writer.run(lambda con: con.execute("SELECT count(*) FROM messages").fetchall())
+
+
+async def test_memory_that_cannot_be_given_back_keeps_no_later_compaction_from_its_turn(folder, monkeypatch):
+    store = open_duckdb(folder)
+
+    def too_long(_: Compactor) -> None:
+        raise LimitExceeded("the call needs more memory")
+
+    async def set_memory(_: Compactor, times: int) -> None:
+        if times == 1:
+            raise LimitExceeded("it is in use")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Compactor, "_copy", too_long)
+        patch.setattr(Compactor, "_set_memory", set_memory)
+        with pytest.raises(LimitExceeded, match="it is in use"):
+            await store.files.compact()
+    await store.files.compact()
+    await store.close()
 
 
 async def test_one_compaction_at_a_time_and_none_without_room(folder):

@@ -40,7 +40,7 @@ class Compactor:
         self._opened = opened
         self._writer = writer
         self._readers = readers
-        self._compacting = self._has_more = False
+        self._has_more = False  # of memory than is usual
 
     async def compact(self) -> Compaction:
         """
@@ -49,15 +49,16 @@ class Compactor:
         A copy that was overtaken by a purge holds bytes of that, and is made again. Where purges do not end the last
         one is taken: it is without those of before.
         """
-        if self._compacting:
+        checkpoints = self._writer.checkpoints
+        if checkpoints.is_compacting:
             raise Unavailable("the database is being compacted already")
         path = self._opened.path
         before = size_of(path)
-        space, needed = self._writer.space, before + self._writer.checkpoints.needed_bytes()
+        space, needed = self._writer.space, before + checkpoints.needed_bytes()
         if not space.has_room(needed):
             needed = (needed + space.min_free_bytes) >> 20
             raise Unavailable(f"compacting needs {needed} MiB of free space next to the database; nothing was changed")
-        self._compacting = self._writer.checkpoints.is_compacting = True
+        checkpoints.is_compacting = True
         pauses: list[float] = []
         try:
             for attempt in range(ATTEMPTS):
@@ -65,12 +66,12 @@ class Compactor:
                 if pauses:
                     break
         finally:
-            if self._has_more and not pauses and not self._readers.closed:  # a new file is opened with the usual limit
-                await self._set_memory(1)
-            self._has_more = False
-            self._compacting = self._writer.checkpoints.is_compacting = False
+            checkpoints.is_compacting = False
             for suffix in (COPY, f"{COPY}.wal"):
                 beside(path, suffix).unlink(missing_ok=True)
+            had_more, self._has_more = self._has_more, False
+            if had_more and not pauses and not self._readers.closed:  # a new file is opened with the usual limit
+                await self._set_memory(1)
         return Compaction(before, size_of(path), timedelta(seconds=pauses[-1]))
 
     async def _attempt(self, pauses: list[float], *, is_last: bool) -> None:
