@@ -6,13 +6,14 @@ It is served and stopped as users do it; what must be there is what a client of 
 
 from __future__ import annotations
 
+import hashlib
 import json
 import lzma
 import sys
 import tempfile
 from pathlib import Path
 
-from memory_client import MessageDraft
+from memory_client import MessageDraft, ToolCall
 
 from memoryd.store.duckdb.migrations import MIGRATIONS
 from tests.support import running
@@ -38,15 +39,26 @@ def main() -> None:
             for n in range(10):
                 asked = MessageDraft(content=f"question {n} of the trip to Lyon")
                 client.append("trip", [asked, MessageDraft(role="assistant", content=f"answer {n}")])
+            long_text = "The ferry to Öland leaves at nine ⛴. " * 800
+            call = ToolCall(
+                "timetable", json.dumps({"stops": ["Kalmar", "Färjestaden"] * 800}, ensure_ascii=False), "1"
+            )
+            trace = json.dumps({"steps": [f"step {n} – done" for n in range(4000)]}, ensure_ascii=False)
+            client.append("trip", [MessageDraft(content=long_text, tool_calls=(call,), metadata=trace)])
             client.set_summary("trip", "They plan a trip to Lyon.")
             client.set_working_memory("ask about the boat")
             live = [{"id": m.id, "content": m.content} for m in client.page(page_size=500).memories]
-            messages = client.messages("trip", page_size=100).messages
+            *messages, last = client.messages("trip", page_size=100).messages
             wanted = {
                 "schema": schema,
                 "live": sorted(live, key=lambda memory: memory["id"]),
                 "deleted": ids[3:5],
                 "messages": [{"id": m.id, "role": m.role.value, "content": m.content} for m in messages],
+                "long": {
+                    "content": hashlib.sha256(last.content.encode()).hexdigest(),
+                    "arguments": hashlib.sha256(last.tool_calls[0].arguments.encode()).hexdigest(),
+                    "metadata": hashlib.sha256(last.metadata.encode()).hexdigest(),
+                },
                 "memories": client.server_info().memory_count,
             }
         wanted["side_file"] = (folder / "memory.duckdb.seq").read_bytes().hex()
