@@ -4,6 +4,36 @@ from __future__ import annotations
 
 MUTANTS_OF_OPERATIONS = [
     (
+        "memoryd/store/duckdb/long_texts.py",
+        "in sorted(pieces, key=lambda row: row[:3]):",
+        "in pieces:",
+        "tests/test_long_messages.py",
+    ),
+    (
+        "memoryd/store/duckdb/long_texts.py",
+        "len(pieces) != sum(wanted.values())",
+        "not pieces",
+        "tests/test_long_messages.py",
+    ),
+    (
+        "memoryd/store/duckdb/conversation_writes.py",
+        'OF_MESSAGES = ("messages", "long_texts", "message_vectors")',
+        'OF_MESSAGES = ("messages", "message_vectors")',
+        "tests/test_long_messages.py",
+    ),
+    (
+        "memoryd/store/duckdb/traces.py",
+        "next.piece = edges.piece + 1",
+        "next.piece = edges.piece",
+        "tests/test_long_messages.py",
+    ),
+    (
+        "memoryd/store/duckdb/migrations/conversations.py",
+        "for n in (-1, 0, 1)}",
+        "for n in ()}",
+        "tests/test_long_messages.py",
+    ),
+    (
         "memoryd/store/duckdb/purges.py",
         "    return partial(ledger.void, number)",
         "    return no_purge",

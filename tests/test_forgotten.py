@@ -13,7 +13,7 @@ from datetime import timedelta
 
 import duckdb
 import pytest
-from memory_client import Draft, LimitExceeded, MemorydError, MessageDraft, Unavailable
+from memory_client import Draft, MemorydError, Unavailable
 
 from memoryd.daemon.config import Config, MemoryConfig
 from memoryd.domain.forgetting.verify import compact, verify_forgotten
@@ -247,42 +247,6 @@ async def test_a_copy_that_a_purge_has_overtaken_is_made_again(folder, monkeypat
     monkeypatch.setattr(Compactor, "_copy", copy_and_purge)
     await store.files.compact()
     assert 3 == len(copies)
-    await store.close()
-
-
-async def test_messages_that_are_too_long_to_be_copied_at_once_are_copied_with_more_memory(folder):
-    async with ports_over(open_duckdb(folder)) as ports:
-        memory = Local(ports, lambda: NOW, user_id="alice")
-        await memory.append("t", [MessageDraft(content="hello", metadata={"steps": "x" * 900_000})])
-        files, writer = ports.store.files, ports.store._writer
-        for n in range(1, 170, 13):
-            again = "m.* REPLACE (m.id || i AS id, m.number + i AS number, m.seq + i AS seq)"
-            rows = f"INSERT INTO messages SELECT {again} FROM messages m, range({n}, {n + 13}) r(i) WHERE m.seq = 1"  # noqa: S608
-            await writer.run(lambda con, rows=rows: con.execute(rows))
-        with pytest.raises(LimitExceeded):
-            await ports.store._readers.read(files._compactor._copy)
-        await files.compact()
-        limit = await writer.run(lambda con: con.execute("SELECT current_setting('memory_limit')").fetchall())
-        assert [("256.0 MiB",)] == limit
-        assert [(170,)] == await writer.run(lambda con: con.execute("SELECT count(*) FROM messages").fetchall())
-
-
-async def test_memory_that_cannot_be_given_back_keeps_no_later_compaction_from_its_turn(folder, monkeypatch):
-    store = open_duckdb(folder)
-
-    def too_long(_: Compactor) -> None:
-        raise LimitExceeded("the call needs more memory")
-
-    async def set_memory(_: Compactor, times: int) -> None:
-        if times == 1:
-            raise LimitExceeded("it is in use")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Compactor, "_copy", too_long)
-        patch.setattr(Compactor, "_set_memory", set_memory)
-        with pytest.raises(LimitExceeded, match="it is in use"):
-            await store.files.compact()
-    await store.files.compact()
     await store.close()
 
 

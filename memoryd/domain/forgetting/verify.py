@@ -120,6 +120,7 @@ _WAYS_OUT = {
     "uses": "the count of its recalls, which goes with: memoryd gc",
     "entities": "a name given by hand, which goes with the person: memory forget NAME",
     "messages": "find what holds it with: memory log --search; erase its thread: memory threads --delete",
+    "long_texts": "a long text of a message, which goes with it",
     "message_vectors": "the vector of a message, which goes with it",
     "threads": "its summary or working memory, or its key; erase it: memory threads --delete",
     "sessions": "the key of a session, which goes with its thread: memory threads --delete",

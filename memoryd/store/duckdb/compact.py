@@ -21,7 +21,12 @@ __all__ = ["COPY", "catch_up", "copy_small", "copy_to", "detach", "remains_of", 
 
 COPY = ".compact"
 NAME = "compacted"
-LARGE = {"memories": "id", "messages": "number", "message_vectors": "(thread || id || '/' || commit_seq)"}
+LARGE = {
+    "memories": "id",
+    "messages": "number",
+    "long_texts": "(number || name || piece)",
+    "message_vectors": "(thread || id || '/' || commit_seq)",
+}
 """Tables whose rows of later commits alone are copied again, and what tells their rows apart."""
 
 

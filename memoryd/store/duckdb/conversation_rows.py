@@ -34,7 +34,10 @@ __all__ = [
 ]  # fmt: skip
 
 OWNER = ("agent_id", "user_id", "chat_id")
-MESSAGE_COLUMNS = (*OWNER, "thread_id", "id", "seq", "content", "details", "metadata", "create_time", "grant_id")
+MESSAGE_COLUMNS = (
+    *OWNER, "thread_id", "id", "seq", "content", "details", "metadata", "create_time", "grant_id", "number",
+    "piece_count",
+)  # fmt: skip
 THREAD_COLUMNS = (*OWNER, "thread_id", "create_time", "update_time", "session_id", "revision", "details")
 SESSION_COLUMNS = (*OWNER, "thread_id", "session_id", "state", "start_time", "details")
 WORKING_COLUMNS = ("text", "update_time", "trust", "grant_id", "author")
@@ -66,7 +69,7 @@ def _us(time: datetime | None) -> int | None:
 
 
 def message_row(new_message: NewMessage, number: int, commit_seq: int) -> dict[str, Any]:
-    """Return the row of a message with its analysed words."""
+    """Return the row of a message with its analysed words, and with its long texts; see `long_texts.divided`."""
     message = new_message.message
     details = {
         "role": message.role.value,
@@ -160,8 +163,8 @@ def session_row(session: Session) -> dict[str, Any]:
 
 
 def message_of(row: Sequence[Any]) -> Message:
-    """Return the message of a row: MESSAGE_COLUMNS."""
-    agent_id, user_id, chat_id, thread_id, message_id, seq, content, details, metadata, create_time, grant_id = row
+    """Return the message of a row: MESSAGE_COLUMNS, with its long texts."""
+    agent_id, user_id, chat_id, thread_id, message_id, seq, content, details, metadata, create_time, grant_id, *_ = row
     values = json.loads(details)
     return Message(
         id=message_id,

@@ -24,6 +24,7 @@ from memoryd.store.duckdb.conversation_rows import (
     thread_key,
     thread_row,
 )
+from memoryd.store.duckdb.long_texts import divided
 from memoryd.store.duckdb.queries import of_owner
 from memoryd.store.duckdb.receipts import forget_names
 from memoryd.store.duckdb.vectors import column_of
@@ -33,6 +34,7 @@ __all__ = ["message_sizes", "stored_sizes", "write_conversations"]
 Insert = Callable[[duckdb.DuckDBPyConnection, str, Sequence[dict[str, Any]]], None]
 
 
+OF_MESSAGES = ("messages", "long_texts", "message_vectors")  # tables with `thread` and `id`
 CHANGED = ("update_time", "session_id", "revision", "details", "commit_seq")
 CHANGED_MEANWHILE = "others have changed the thread at the same time; nothing was written: try again"
 WINDOWS_A_ROW = 16  # later windows of a message: DuckDB reads 2,048 rows at once, however long
@@ -66,8 +68,11 @@ def _write_some(
         for seq, change in changes
         for n, new_message in enumerate(change.messages)
     ]
-    if made:
-        insert(con, "messages", made)
+    divided_rows = [divided(row) for row in made]
+    if divided_rows:
+        insert(con, "messages", [row for row, _ in divided_rows])
+    if pieces := [piece for _, some in divided_rows for piece in some]:
+        insert(con, "long_texts", pieces)
     for seq, change in changes:
         _write_more(con, change, seq)
 
@@ -93,7 +98,7 @@ def _write_more(con: duckdb.DuckDBPyConnection, change: ConversationChange, comm
         _purge_messages(con, change.purge_messages)
     for thread in change.purge_threads:
         where, params = of_owner(thread.owner)
-        for table in ("messages", "message_vectors", "sessions", "threads"):
+        for table in (*OF_MESSAGES, "sessions", "threads"):
             con.execute(f"DELETE FROM {table} WHERE {where} AND thread_id = ?", [*params, thread.id])
         forget_names(con, thread.owner, "thread_id = ?", [thread.id])
 
@@ -104,7 +109,7 @@ def _purge_messages(con: duckdb.DuckDBPyConnection, messages: Sequence[Message])
     for message in messages:
         ids.setdefault((message.owner, message.thread_id), []).append(message.id)
     for (owner, thread_id), gone in ids.items():
-        for table in ("messages", "message_vectors"):
+        for table in OF_MESSAGES:
             con.execute(
                 f"DELETE FROM {table} WHERE thread = ? AND id IN (SELECT unnest(?::VARCHAR[]))",
                 [thread_key(owner, thread_id), gone],

@@ -30,6 +30,7 @@ from memoryd.store.duckdb.conversation_rows import (
     working_memory_of,
 )
 from memoryd.store.duckdb.episodes import WHOLE
+from memoryd.store.duckdb.long_texts import ARGUMENTS, CONTENT, whole
 from memoryd.store.duckdb.pieces import apart, reading, rows_in
 from memoryd.store.duckdb.queries import of_owner
 from memoryd.store.duckdb.readers import Readers
@@ -41,6 +42,7 @@ __all__ = ["DuckDBConversations"]
 T = TypeVar("T")
 NO_END = 2**62
 WINDOW, WIDER = 4, 16  # of a page: how many times its size is looked at, and how much more where that has too few
+NUMBER = MESSAGE_COLUMNS.index("number")
 FEW_PLACES = 32  # of messages in several threads
 FEW_MESSAGES = 16  # of a page: as many are read whatever their size, some 20 MB at the most
 OTHERWISE_WRITTEN = r"\\u|[\x{ff01}-\x{ff5e}\x{300}-\x{36f}]"
@@ -148,25 +150,25 @@ class DuckDBConversations:
     def _messages(self, selector: MessageSelector) -> list[Message]:
         limit = selector.limit
         if selector.most_bytes and limit > FEW_MESSAGES:  # sizes are read before texts: the longest have a gigabyte
-            limit = selector.fitting(self._selected("text_bytes", selector, limit, lambda row: int(row[0])))
-        messages = self._selected(", ".join(MESSAGE_COLUMNS), selector, limit, message_of)
+            limit = selector.fitting([size for (size,) in self._selected(["text_bytes"], selector, limit)])
+        messages = self._whole(lambda: self._selected(MESSAGE_COLUMNS, selector, limit))
         return messages[-selector.fitting([message.text_bytes for message in messages]) :]
 
-    async def heads(self, selector: MessageSelector) -> list[MessageHead]:
-        columns = f"{', '.join(OWNER)}, thread_id, seq, id, text_bytes"
-        return await self._readers.read(self._selected, columns, selector, selector.limit, _head_of)
+    def _whole(self, read: Callable[[], list[tuple[Any, ...]]]) -> list[Message]:
+        """Return the messages of rows of MESSAGE_COLUMNS, as they are at one time."""
+        while (found := whole(self._readers.rows, read(), MESSAGE_COLUMNS)) is None:
+            pass  # one was erased since its row was read: so it is read again, without it
+        return [message_of(row) for row in found]
 
-    def _selected(
-        self,
-        columns: str,
-        selector: MessageSelector,
-        limit: int,
-        make: Callable[[Sequence[Any]], T],
-    ) -> list[T]:
+    async def heads(self, selector: MessageSelector) -> list[MessageHead]:
+        columns = (*OWNER, "thread_id", "seq", "id", "text_bytes")
+        return list(map(_head_of, await self._readers.read(self._selected, columns, selector, selector.limit)))
+
+    def _selected(self, columns: Sequence[str], selector: MessageSelector, limit: int) -> list[tuple[Any, ...]]:
         """Return some columns of the messages that a selector takes, in the order of thread and seq."""
-        owner, sql = selector.owner, f"SELECT {columns} FROM messages"
+        owner, sql = selector.owner, f"SELECT {', '.join(columns)} FROM messages"
         if selector.places is not None:
-            return [] if owner is None else self._at(columns, owner, selector.places, make)
+            return [] if owner is None else self._at(columns, owner, selector.places)
         if selector.ids is not None and not selector.ids:
             return []
         where, params = ("true", []) if owner is None else _of_thread(owner, selector.thread_id)
@@ -176,41 +178,26 @@ class DuckDBConversations:
             where += " AND json_extract_string(details, '$.session_id') = ?"
             params = [*params, selector.session_id]
         if selector.is_from_end and limit:
-            found = self._last(f"{sql} WHERE {where}", params, limit, selector.before, selector.after, make)
+            found = self._last(f"{sql} WHERE {where}", params, limit, selector.before, selector.after)
             return found[::-1]
         most = f" LIMIT {int(limit)}" if limit else ""
-        return self._rows(
+        return self._readers.rows(
             f"{sql} WHERE {where} AND seq > ? AND seq < ? ORDER BY thread_id, seq{most}",
             [*params, selector.after, selector.before or NO_END],
-            make,
         )
 
-    def _last(
-        self,
-        sql: str,
-        params: Sequence[Any],
-        limit: int,
-        before: int,
-        after: int,
-        make: Callable[[Sequence[Any]], T],
-    ) -> list[T]:
+    def _last(self, sql: str, params: Sequence[Any], limit: int, before: int, after: int) -> list[tuple[Any, ...]]:
         """Return the last rows of a thread between two places, the last one first."""
         sql = f"{sql} AND seq > ? AND seq < ? ORDER BY seq DESC LIMIT {int(limit)}"
         width = WINDOW * limit
         while True:  # by windows, which zone maps find: without one, all that is before would be sorted
             low = max(after, before - width) if before else after
-            found = self._rows(sql, [*params, low, before or NO_END], make)
+            found = self._readers.rows(sql, [*params, low, before or NO_END])
             if len(found) >= limit or low <= after:
                 return found
             width *= WIDER
 
-    def _at(
-        self,
-        columns: str,
-        owner: Owner,
-        places: Collection[tuple[str, int]],
-        make: Callable[[Sequence[Any]], T],
-    ) -> list[T]:
+    def _at(self, columns: Sequence[str], owner: Owner, places: Collection[tuple[str, int]]) -> list[tuple[Any, ...]]:
         """Return columns of the messages at some places."""
         if not places:
             return []
@@ -222,20 +209,19 @@ class DuckDBConversations:
         if len(wanted) > FEW_PLACES:  # of fewer, those of the same thread or number that come along cost less
             pairs = " AND (thread, seq) IN (SELECT unnest(?::BIGINT[]), unnest(?::BIGINT[]))"
             more = [threads, seqs]
-        found = self._rows(
-            f"SELECT thread_id, seq, {columns} FROM messages WHERE {where}"
+        found = self._readers.rows(
+            f"SELECT thread_id, seq, {', '.join(columns)} FROM messages WHERE {where}"
             f" AND thread IN (SELECT unnest(?::BIGINT[])) AND seq IN (SELECT unnest(?::BIGINT[])){pairs}"
             " ORDER BY thread_id, seq",
             [*params, sorted({*threads}), sorted({*seqs}), *more],
-            tuple,
         )
-        return [make(row[2:]) for row in found if row[:2] in places]
+        return [row[2:] for row in found if row[:2] in places]
 
     async def _naming(self, after: int, owner: Owner, words: Sequence[str], limit: int) -> list[tuple[int, Message]]:
         where, params = of_owner(owner)
         text = "lower(content || ' ' || details || ' ' || metadata)"
         condition = " OR ".join(f"contains({text}, ?)" for _ in words)
-        condition += f" OR regexp_matches({text}, '{OTHERWISE_WRITTEN}')"
+        condition += f" OR regexp_matches({text}, '{OTHERWISE_WRITTEN}') OR piece_count > 0"
         found: list[tuple[int, Message]] = []
         while not found:  # what is erased between the two reads is not there, and is not the end
             sizes = await self._conversation_rows(
@@ -250,13 +236,24 @@ class DuckDBConversations:
             while sizes:  # texts in parts, as in `messages`: the longest have a gigabyte
                 fitting = max(1, how_many_fit((size for _, size in sizes), MAX_PAGE_BYTES))
                 numbers, sizes = [number for number, _ in sizes[:fitting]], sizes[fitting:]
-                found += await self._conversation_rows(
-                    f"SELECT number, {', '.join(MESSAGE_COLUMNS)} FROM messages WHERE {where}"
-                    " AND number IN (SELECT unnest(?::BIGINT[])) ORDER BY number",
-                    [*params, numbers],
-                    lambda row: (int(row[0]), message_of(row[1:])),
+                sql = (
+                    f"SELECT {', '.join(MESSAGE_COLUMNS)} FROM messages WHERE {where}"
+                    " AND number IN (SELECT unnest(?::BIGINT[])) ORDER BY number"
                 )
+                found += await self._readers.read(self._numbered, sql, [*params, numbers])
         return found
+
+    def _numbered(self, sql: str, params: Sequence[Any]) -> list[tuple[int, Message]]:
+        """Return the messages of a query of MESSAGE_COLUMNS with their numbers."""
+        numbers: list[int] = []
+
+        def read() -> list[tuple[Any, ...]]:
+            found = self._readers.rows(sql, params)
+            numbers[:] = [int(row[NUMBER]) for row in found]
+            return found
+
+        messages = self._whole(read)
+        return list(zip(numbers, messages, strict=True))
 
     async def working_memory(self, owner: Owner) -> WorkingMemory:
         columns = ", ".join(WORKING_COLUMNS)
@@ -287,13 +284,20 @@ class DuckDBConversations:
             params = [*params, list(exclude_thread_ids)]
         cosine = f"array_cosine_similarity({column_of(len(vector))}, ?::FLOAT[{len(vector)}])"
         columns = ", ".join(f"m.{name}" for name in MESSAGE_COLUMNS)
-        return await self._conversation_rows(
+        sql = (
             f"SELECT {columns}, v.similarity FROM (SELECT id, thread, {cosine} AS similarity FROM message_vectors"
             f" WHERE {where} AND fingerprint = ? AND {WHOLE} ORDER BY similarity DESC LIMIT {int(limit)}) AS v"
-            " JOIN messages AS m ON m.id = v.id AND m.thread = v.thread ORDER BY v.similarity DESC",
-            [vector, *params, fingerprint],
-            lambda row: (message_of(row[:-1]), float(row[-1])),
+            " JOIN messages AS m ON m.id = v.id AND m.thread = v.thread ORDER BY v.similarity DESC"
         )
+        similarities: list[float] = []
+
+        def read() -> list[tuple[Any, ...]]:
+            found = self._readers.rows(sql, [vector, *params, fingerprint])
+            similarities[:] = [float(row[-1]) for row in found]
+            return [row[:-1] for row in found]
+
+        messages = await self._readers.read(self._whole, read)
+        return list(zip(messages, similarities, strict=True))
 
     async def scan_threads(self, selector: ThreadSelector, *, limit: int, after: str = "") -> list[tuple[str, Thread]]:
         conditions, order = ["true"], "name"
@@ -334,7 +338,9 @@ class DuckDBConversations:
     ) -> list[tuple[int, Message]]:
         if owner is not None:
             return await self._naming(after, owner, words, limit)
-        columns = ", ".join("'' AS metadata" if name == "metadata" else name for name in MESSAGE_COLUMNS)
+        columns = ", ".join(
+            "'' AS metadata" if name == "metadata" else name for name in MESSAGE_COLUMNS if name != "number"
+        )
 
         def read() -> list[tuple[int, Message]]:
             cursor = self._readers.cursor()
@@ -346,9 +352,10 @@ class DuckDBConversations:
                     return []
                 where, key = f"number >= ? AND number <= ? AND {size}", "thread, id"
                 rows = apart(f"thread, {columns}", f"{key}, number", "messages", where, key=key)
-                names = ", ".join(("number", *MESSAGE_COLUMNS))
+                names = ", ".join(MESSAGE_COLUMNS)
                 found = cursor.execute(f"SELECT {names} FROM ({rows}) ORDER BY number", [*window, *window]).fetchall()
-                return [(int(row[0]), message_of(row[1:])) for row in found]
+                filled = whole(self._readers.rows, found, MESSAGE_COLUMNS, (CONTENT, ARGUMENTS)) or []
+                return [(int(row[NUMBER]), message_of(row)) for row in filled]
 
         return await self._readers.read(read)
 

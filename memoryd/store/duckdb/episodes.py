@@ -20,6 +20,7 @@ from memoryd.model.recalled_text import without_recalled
 from memoryd.model.scope import Owner
 from memoryd.model.validation import text_digest
 from memoryd.store.duckdb.conversation_rows import message_of
+from memoryd.store.duckdb.long_texts import ARGUMENTS, CONTENT, TERMS, select_pieces, texts_of, with_arguments
 from memoryd.store.duckdb.pieces import (
     WEIGHT,
     Query,
@@ -41,6 +42,7 @@ __all__ = ["WHOLE", "read_episodes"]
 T = TypeVar("T")
 TEXTS = (
     "thread, thread_id, id, seq, content, details, epoch_us(create_time) AS created, grant_id, traits, terms,"
+    " piece_count,"
     f" CASE details->>'$.trust'{WEIGHT} END AS trust, details->>'$.role' AS role,"
     " coalesce(details->>'$.session_id', '') AS session_id, coalesce(details->>'$.name', '') AS name,"
     " contains(details, '\"tool_calls\"') OR contains(details, '\"input_source\"') AS marked"
@@ -90,6 +92,7 @@ def _batches(
         )
         columns = in_order(query(sql, [*params, first, last] * 2), "number")
         values = {name: column.tolist() for name, column in columns.items()}
+        _put_long_texts(query, values)
         keys = list(map(message_key, values["thread_id"], values["seq"]))
         rows = list(zip(keys, *(values[name] for name in ROW), strict=True))
         texts = [
@@ -130,6 +133,22 @@ def _batches(
             windows=[] if episode is None else episode.windows_of(start, size),
         )
         start += size
+
+
+def _put_long_texts(query: Query, values: dict[str, list[Any]]) -> None:
+    """Put the long texts of messages into the columns of their rows, but for metadata, which is not searched."""
+    places = {values["number"][n]: n for n, count in enumerate(values["piece_count"]) if count}
+    if not places:
+        return
+    found = query(*select_pieces(places, (CONTENT, ARGUMENTS, TERMS)))
+    rows = zip(*(found[name].tolist() for name in ("number", "name", "piece", "text")), strict=True)
+    for number, texts in texts_of(rows).items():
+        place = places[number]
+        for name, text in texts.items():
+            if name == ARGUMENTS:
+                values["details"][place] = with_arguments(values["details"][place], text)
+            else:
+                values[name][place] = text
 
 
 def _plain(content: str) -> str:

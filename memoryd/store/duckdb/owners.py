@@ -12,6 +12,7 @@ from memoryd.model.reports import OwnerContents, OwnerSize, OwnerSizes
 from memoryd.model.scope import Owner, Scope
 from memoryd.model.trust import Trust
 from memoryd.store.duckdb import queries, rows
+from memoryd.store.duckdb.long_texts import CONTENT
 from memoryd.store.duckdb.purges import OWNED
 from memoryd.store.duckdb.queries import of_owner
 from memoryd.store.duckdb.readers import Readers
@@ -150,11 +151,15 @@ def sizes_of_owners(read: Rows, agent_id: str, limit: int) -> OwnerSizes:
         f" sum(strlen(content)) AS size FROM {table} WHERE ? IN ('', agent_id) GROUP BY ALL"
         for n, table in enumerate(("memories", "messages"))
     ]
+    parts.append(
+        "SELECT agent_id, coalesce(user_id, ''), coalesce(chat_id, ''), 0, 0, sum(strlen(text)) FROM long_texts"
+        f" WHERE ? IN ('', agent_id) AND name = '{CONTENT}' GROUP BY ALL"
+    )
     parts += [
         f"SELECT agent_id, coalesce(user_id, ''), coalesce(chat_id, ''), 0, 0, 0 FROM {table}"
         " WHERE ? IN ('', agent_id) GROUP BY ALL"
         for table in OWNED
-        if table not in {"memories", "messages"}
+        if table not in {"memories", "messages", "long_texts"}
     ]
     found = read(
         "SELECT agent_id, user_id, chat_id, sum(memories)::BIGINT, sum(messages)::BIGINT, sum(size)::BIGINT AS size,"

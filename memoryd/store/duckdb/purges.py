@@ -18,8 +18,8 @@ from memoryd.store.ledger import PurgeLedger, PurgeMark
 __all__ = ["OWNED", "no_purge", "note_purge", "noted_purge", "purge", "purge_owner", "record_purge"]
 
 OWNED = (
-    "memories", "entities", "tombstones", "threads", "sessions", "messages", "message_vectors", "working_memories",
-    "work", "proposals",
+    "memories", "entities", "tombstones", "threads", "sessions", "messages", "long_texts", "message_vectors",
+    "working_memories", "work", "proposals",
 )  # fmt: skip
 """Every table whose rows belong to an owner."""
 

@@ -47,7 +47,10 @@ __all__ = [
 
 EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001  as the columns hold times
 SEPARATOR = "\x1f"  # between filter terms; JSON strings never hold it
-_NUMBERS = {"commit_seq", "recall_count", "text_bytes", "number", "thread", "seq", "place", "rank"}
+_NUMBERS = {
+    "commit_seq", "recall_count", "text_bytes", "number", "thread", "seq", "place", "rank", "piece",
+    "piece_count",
+}  # fmt: skip
 
 TABLE_COLUMNS = tuple(name for name in COLUMNS if name not in RECALL_COLUMNS)
 """Those of `memories`; `uses` holds the rest."""

@@ -7,8 +7,18 @@ from pathlib import Path
 import duckdb
 
 from memoryd.store.duckdb.compact import remains_of
+from memoryd.store.duckdb.long_texts import PIECE_CHARACTERS
 
 __all__ = ["traces_of"]
+
+ACROSS = """
+    WITH edges AS (
+        SELECT number, name, piece, text[:len($text)] AS start, text[-len($text):] AS rest FROM long_texts
+    )
+    SELECT 1 FROM edges JOIN edges AS next
+    ON next.number = edges.number AND next.name = edges.name AND next.piece = edges.piece + 1
+    WHERE contains(edges.rest || next.start, $text) LIMIT 1"""
+"""Finds a text that stands in two pieces of a long one; of a text that is longer than a piece, its beginning."""
 
 
 def _places_of(con: duckdb.DuckDBPyConnection, text: str) -> set[str]:
@@ -16,11 +26,14 @@ def _places_of(con: duckdb.DuckDBPyConnection, text: str) -> set[str]:
     columns = con.execute(
         "SELECT table_name, column_name FROM duckdb_columns() WHERE NOT internal AND data_type = 'VARCHAR'"
     ).fetchall()
-    return {
+    places = {
         f"{table}.{column}"
         for table, column in columns
         if con.execute(f"SELECT 1 FROM {table} WHERE contains({column}, ?) LIMIT 1", [text]).fetchall()
     }
+    if ("long_texts", "text") in columns and con.execute(ACROSS, {"text": text[:PIECE_CHARACTERS]}).fetchall():
+        places.add("long_texts.text")
+    return places
 
 
 def traces_of(cursor: duckdb.DuckDBPyConnection, database: Path, text: str) -> list[str]:

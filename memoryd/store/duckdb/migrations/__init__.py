@@ -10,7 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from memoryd.store.duckdb.migrations.conversations import authors_of_texts, conversations, grants_of_texts
+from memoryd.store.duckdb.migrations.conversations import (
+    authors_of_texts,
+    conversations,
+    grants_of_texts,
+    long_texts,
+)
 from memoryd.store.duckdb.migrations.memories import (
     filter_terms,
     first_tables,
@@ -48,6 +53,7 @@ def meta_tables(con: duckdb.DuckDBPyConnection, store_id: str, secret: bytes) ->
 MIGRATIONS: tuple[Migration, ...] = (
     first_tables, grants, knowledge, unlink, usage, conversations, token_vectors, traits,
     places, work, proposals, grants_of_texts, window_vectors, authors_of_texts, filter_terms, marks, receipts,
+    long_texts,
 )  # fmt: skip
 
 
