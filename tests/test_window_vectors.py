@@ -312,6 +312,9 @@ async def test_a_message_in_the_place_of_one_that_was_erased_takes_none_of_its_v
         ports.embedder.documents = embed_and_erase
         assert await getattr(embedder, step)()
         del ports.embedder.documents
+        if store.files is not None:
+            held = await store._writer.run(lambda con: con.execute("SELECT count(*) FROM message_vectors").fetchall())
+            assert [(0,)] == held
         assert [0.0] == [hit.similarity for hit in (await local.search_messages(wanted)).hits]
         await embedded(embedder)
         while await embedder.step_of_long():
