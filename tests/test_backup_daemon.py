@@ -69,6 +69,7 @@ def test_a_data_directory_that_was_lost_is_restored_with_all_that_was_shipped(fo
             shipped(backup, client.server_info().commit_seq)
             assert not client.server_info().warnings
             client.run_job("backup")
+            until(lambda: client.server_info().backup_proved_time)
             client.close()
             daemon.kill()
         shutil.rmtree(daemon.folder)
@@ -99,8 +100,12 @@ def test_a_data_directory_that_was_lost_is_restored_with_all_that_was_shipped(fo
         done = command(daemon, "restore", str(backup), "--data-dir", str(latest), "--reopen-sandboxes", "--json")
         assert 0 == done.returncode, done.stderr
         assert 1_000_001 == json.loads(done.stdout)["next_transaction"]
-        with running(latest) as restored:
+        assert "proved up to" in command(daemon, "backup", "list", str(backup)).stdout
+        with running(latest, config=CONFIG.format(backup)) as restored:
             client = restored.client()
+            until(lambda: client.server_info().backup_shipped_time)
+            assert client.server_info().backup_proved_time is None  # of this history none is
+            assert "not proved yet" in command(restored, "status", "--socket", str(restored.socket)).stdout
             assert [first.id] == [m.id for m in client.page().memories]
             assert ["hello"] == [m.content for m in client.messages("t").messages]
             assert not [w for w in client.server_info().warnings if "sandboxes" in w]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -210,3 +211,18 @@ def test_an_address_of_the_figures_that_a_start_would_refuse_is_told(folder, mon
     monkeypatch.setenv("MEMORYD_METRICS_LISTEN", "192.0.2.1:9464")
     told = check(folder)
     assert (78, True) == (told.returncode, "which other hosts reach" in told.stderr), told.stderr
+
+
+@pytest.mark.parametrize("kind", ["port", "path"])
+def test_an_address_of_the_figures_that_is_taken_is_told_and_left_as_it_is(folder, monkeypatch, kind):
+    path = folder / "figures"
+    family = socket.AF_INET if kind == "port" else socket.AF_UNIX
+    with socket.socket(family) as other:
+        other.bind(("127.0.0.1", 0) if kind == "port" else str(path))
+        other.listen()
+        listen = f"127.0.0.1:{other.getsockname()[1]}" if kind == "port" else str(path)
+        monkeypatch.setenv("MEMORYD_METRICS_LISTEN", listen)
+        told = check(folder)
+        assert (78, True) == (told.returncode, f"metrics.listen {listen}: " in told.stderr or "already" in told.stderr)
+        assert "('" not in told.stderr
+    assert (0, kind == "path") == (check(folder).returncode, path.is_socket())

@@ -88,6 +88,8 @@ def test_the_command_says_what_is_left_by_its_exit_code(folder):
         code, out = ask("verify", "--forgotten", made.id, "--text", "heron nests")
         assert (0, True) == (code, "nothing is left" in out)
         assert 2 == ask("verify", "--forgotten", "short")[0]
+        code, out = ask("verify", "--forgotten", "a" * 26)
+        assert (3, True, False) == (code, "the id is not known; read" in out, "is left" in out or "are left" in out)
 
 
 def test_calls_go_on_while_the_database_is_written_anew(folder):

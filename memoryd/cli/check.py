@@ -105,6 +105,9 @@ def _check(args: argparse.Namespace) -> int:
         seen["database"] = _told(checked, places)
         if checked is not None and checked.store_id:
             _ledger(places, checked.store_id, faults)
+    if checked is not None:  # no daemon serves it, which would listen there
+        with faults.noting():
+            _refuse_taken(config)
     _doors(config, places, faults)
     _files(config, places, faults)
     shipping = list[str]()
@@ -158,6 +161,17 @@ def _doors(config: Config, places: Places, faults: _Faults) -> None:
         check_apart(places.socket, config.shared.socket)
     with faults.noting():
         check_directory(places.sandboxes)
+
+
+def _refuse_taken(config: Config) -> None:
+    """Raise StartupError where figures could not be read, as something else listens there."""
+    from memoryd.daemon.metrics import check_metrics
+
+    address = check_metrics(config)
+    if address is not None:
+        from memoryd.metrics.endpoint import refuse_taken
+
+        refuse_taken(address)
 
 
 def _files(config: Config, places: Places, faults: _Faults) -> None:

@@ -218,10 +218,11 @@ def _verify(client: Client, args: argparse.Namespace) -> int:
     if args.json:
         _json(proof)
         return code
-    for trace in proof.traces:
+    for trace in proof.traces if known else ():
         print(f"{trace.place}: {trace.detail}")
     read = f"{proof.file_count} files, {size(proof.byte_count)}, the tables and the indexes"
-    print(f"{'traces are left' if proof.traces else 'nothing is left'}; read {read}")
+    left = ("traces are left" if proof.traces else "nothing is left") if known else "the id is not known"
+    print(f"{left}; read {read}")
     if proof.purge_time is not None:
         print(f"purged {moment(proof.purge_time)}, by the audit log, which names ids by design")
     elif proof.seen_time is not None:

@@ -94,7 +94,7 @@ class Backups:
         self.shipped_time: datetime | None = None
         """When all that was written was last stored; None: not since the start."""
         self.proved_time: datetime | None = None
-        """When a chain was last restored as a trial; None: none was."""
+        """When a chain of this history was last restored as a trial; None: none was, or it was not looked at yet."""
 
     async def step(self, *, may_copy: bool = True) -> None:
         """Ship what was written since the last step; StoreRefused, OSError."""
@@ -106,11 +106,11 @@ class Backups:
         finally:
             self._looked_s = time.monotonic()
             self._tell_chain()
+        if not self._is_known:
+            await self._look()
         self.shipped_time = now
         if self._shipper.ledger_fault:
             self._tell(self._shipper.ledger_fault)
-        if not self._is_known:
-            await self._look()
 
     async def serve(self) -> None:
         """Ship until it is cancelled."""
@@ -250,7 +250,8 @@ class Backups:
         told, proofs = [], list[int]()
         for folder in histories(self._root, self._store_id):
             chains = chains_of(folder, faults, in_brief=True)
-            proofs += [time_us for chain in chains for _, time_us in chain.proofs]
+            if folder == self._folder:  # what was proved of an earlier history says nothing of what is written now
+                proofs += [time_us for chain in chains for _, time_us in chain.proofs]
             for chain in chains[:-1]:
                 day = f"until {chain.points[-1].time + keep:%Y-%m-%d}" if chain.points else "until it is pruned"
                 told.append(f"{chain.folder} ({day})")

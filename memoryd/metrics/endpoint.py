@@ -14,7 +14,7 @@ from typing import Any
 
 from memoryd.errors import StartupError
 
-__all__ = ["Endpoint", "address_of"]
+__all__ = ["Endpoint", "address_of", "refuse_taken"]
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 MOST_PORT = 65_535
@@ -42,6 +42,19 @@ def address_of(listen: str, *, allow_remote: bool = False) -> Address:
     return host, number
 
 
+def refuse_taken(address: Address) -> None:
+    """Raise StartupError where something listens at an address, or has the name of a socket."""
+    if isinstance(address, str):
+        _refuse_listener(Path(address))
+        return
+    with socket.socket(_family_of(address)) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(address)
+        except OSError as error:
+            raise _not_listening(address, error) from None
+
+
 class Endpoint:
     """Serves one text, made anew for each request, in a thread for each."""
 
@@ -57,7 +70,7 @@ class Endpoint:
             else:
                 self._server = _server_class(address)(address, handler)
         except OSError as error:
-            raise StartupError(f"cannot listen on metrics.listen {address}: {error.strerror}") from None
+            raise _not_listening(address, error) from None
         self._thread = threading.Thread(target=self._server.serve_forever, name="metrics", daemon=True)
         self._thread.start()
 
@@ -78,21 +91,35 @@ class _UnixServer(ThreadingUnixStreamServer):
     daemon_threads = True
 
 
+def _not_listening(address: Address, error: OSError) -> StartupError:
+    shown = address if isinstance(address, str) else ":".join(map(str, address))
+    return StartupError(f"cannot listen on metrics.listen {shown}: {error.strerror}")
+
+
 def _remove_socket(path: Path) -> None:
-    """Remove a socket that a daemon has left; StartupError where something else has that name."""
+    """Remove a socket that a daemon has left; StartupError as of `_refuse_listener`."""
+    _refuse_listener(path)
+    path.unlink(missing_ok=True)
+
+
+def _refuse_listener(path: Path) -> None:
+    """Raise StartupError where something listens at a path, or where it is no socket."""
     if path.is_socket():
         with socket.socket(socket.AF_UNIX) as probe:
             if probe.connect_ex(str(path)) == 0:
                 raise StartupError(f"metrics.listen is {path}, where something listens already; name another path")
-        path.unlink(missing_ok=True)
     elif path.exists() or path.is_symlink():
         raise StartupError(f"metrics.listen is {path}, which is there and no socket; name another path")
+
+
+def _family_of(address: tuple[str, int]) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in address[0] else socket.AF_INET
 
 
 def _server_class(address: tuple[str, int]) -> type[ThreadingTCPServer]:
     class Server(ThreadingTCPServer):
         daemon_threads = True
-        address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+        address_family = _family_of(address)
         allow_reuse_address = True
 
     return Server
