@@ -69,7 +69,6 @@ def test_a_data_directory_that_was_lost_is_restored_with_all_that_was_shipped(fo
             shipped(backup, client.server_info().commit_seq)
             assert not client.server_info().warnings
             client.run_job("backup")
-            until(lambda: client.server_info().backup_proved_time)
             client.close()
             daemon.kill()
         shutil.rmtree(daemon.folder)
@@ -100,15 +99,27 @@ def test_a_data_directory_that_was_lost_is_restored_with_all_that_was_shipped(fo
         done = command(daemon, "restore", str(backup), "--data-dir", str(latest), "--reopen-sandboxes", "--json")
         assert 0 == done.returncode, done.stderr
         assert 1_000_001 == json.loads(done.stdout)["next_transaction"]
-        assert "proved up to" in command(daemon, "backup", "list", str(backup)).stdout
-        with running(latest, config=CONFIG.format(backup)) as restored:
+        with running(latest) as restored:
             client = restored.client()
-            until(lambda: client.server_info().backup_shipped_time)
-            assert client.server_info().backup_proved_time is None  # of this history none is
-            assert "not proved yet" in command(restored, "status", "--socket", str(restored.socket)).stdout
             assert [first.id] == [m.id for m in client.page().memories]
             assert ["hello"] == [m.content for m in client.messages("t").messages]
             assert not [w for w in client.server_info().warnings if "sandboxes" in w]
+
+
+def test_what_was_proved_of_an_earlier_history_says_nothing_of_the_restored_one(folder, backup):
+    with short_folder() as data:
+        (data / "m").mkdir()
+        with running(data / "m", config=CONFIG.format(backup)) as daemon, daemon.client() as client:
+            client.add("I like tea")
+            client.run_job("backup")
+            until(lambda: client.server_info().backup_proved_time)
+            assert "proved at" in command(daemon, "status", "--socket", str(daemon.socket)).stdout
+        target = data / "n"
+        assert 0 == command(daemon, "restore", str(backup), "--data-dir", str(target)).returncode
+        with running(target, config=CONFIG.format(backup)) as restored, restored.client() as client:
+            until(lambda: client.server_info().backup_shipped_time)
+            assert client.server_info().backup_proved_time is None
+            assert "not proved yet" in command(restored, "status", "--socket", str(restored.socket)).stdout
 
 
 def test_sandboxes_stay_closed_after_a_restore_until_they_are_opened(folder, backup):

@@ -22,6 +22,7 @@ from memory_client import (
     LimitExceeded,
     MemoryClient,
     MemorydError,
+    MessageDraft,
     Outcome,
     Unauthenticated,
     Unavailable,
@@ -87,6 +88,18 @@ def test_what_a_correction_replaces_is_not_counted_twice(world):
         known = inside.add("1234567890").memory
         assert Outcome.SUPERSEDED is inside.correct(known.id, "123456789012").outcome
         assert 22 == inside.whoami().usage.stored_bytes
+
+
+def test_a_long_message_is_as_many_writes_as_it_has_16_kib_also_once_it_is_erased(world):
+    sandbox = world.sandbox("append", "delete", user_id="lon", chat_ids=(), quota={"writes_per_day": 20})
+    with world.inside(sandbox) as inside:
+        inside.append("t", [MessageDraft(content="hello")])
+        inside.append("t", [MessageDraft(content="x " * 100_000)])
+        assert 1 + 13 == inside.whoami().usage.writes_today
+        inside.delete_thread("t")
+        with pytest.raises(LimitExceeded, match="writes a day"):
+            inside.append("t", [MessageDraft(content="x " * 100_000)])
+        assert 1 + 13 + 1 == inside.whoami().usage.writes_today
 
 
 def test_grants_and_what_is_stored_of_them_outlive_a_kill(folder):

@@ -112,7 +112,7 @@ class Quota:
     calls_per_second: float = 0.0
     """Calls that are let through; as many at once, at least 1, may come in a burst."""
     writes_per_day: int = 0
-    """Statements offered and memories deleted or restored in one day of UTC."""
+    """Statements and messages offered and memories deleted or restored in a day of UTC; each 16 KiB is at least one."""
     stored_memories: int = 0
     """Memories in the store, in every state, that came through it."""
     stored_bytes: int = 0

@@ -7,6 +7,7 @@ default.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -165,10 +166,15 @@ class Method:
             raise InvalidArgument("the request is not the message that this method takes") from None
 
     def weight(self, request: Any) -> int:
-        """Return how many writes a request is."""
+        """
+        Return how many writes a request is: one for each of its items, and at least one for each 16 KiB.
+
+        What is written and erased again stays in backups: so it is bounded by its size too.
+        """
         if not self.writes:
             return 0
-        return len(getattr(request, self.items)) if self.items else 1
+        items = len(getattr(request, self.items)) if self.items else 1
+        return max(items, math.ceil(request.ByteSize() / limits.BYTES_A_WRITE))
 
 
 def _names_caller(message: Any) -> bool:

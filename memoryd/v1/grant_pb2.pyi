@@ -134,7 +134,9 @@ class Quota(google.protobuf.message.Message):
     calls_per_second: builtins.float
     """Calls that are let through a second; as many, at least 1, may come in a burst."""
     writes_per_day: builtins.int
-    """Statements offered and memories deleted or restored in one day of UTC."""
+    """Statements and messages offered and memories deleted or restored in one day of UTC; a request is at least one write
+    for each 16 KiB.
+    """
     stored_memories: builtins.int
     """Memories in the store, in every state, that came through the grant; one more is REJECTED (quota)."""
     stored_bytes: builtins.int
