@@ -222,9 +222,13 @@ def _status(args: argparse.Namespace) -> int:
     print(f"waiting   {waited_ms:.0f} ms at the most for the event loop, in the last minute")
     print(f"sandboxes {info.sandbox_count} open; audit log {info.audit_path or 'switched off'}")
     if info.backup_path:
-        proved = f"proved at {moment(info.backup_proved_time)}" if info.backup_proved_time else "not proved yet"
-        shipped = f"shipped at {moment(info.backup_shipped_time)}, {proved}" if info.backup_shipped_time else ""
-        print(f"backup    {info.backup_path}: {shipped or 'nothing shipped since the start'}")
+        shipped = "nothing shipped since the start"
+        if info.backup_shipped_time:
+            shipped = f"shipped at {moment(info.backup_shipped_time)}"
+        proved = ", not proved yet" if info.backup_shipped_time else ""  # before, it was not looked at
+        if info.backup_proved_time:
+            proved = f", proved at {moment(info.backup_proved_time)}"
+        print(f"backup    {info.backup_path}: {shipped}{proved}")
     for warning in info.warnings:
         print(f"warning   {with_places(warning, args)}")
     return 0
