@@ -6,9 +6,11 @@ It mounts a file system in memory on the folder, in name spaces of its own; Asse
 
 from __future__ import annotations
 
+import base64
 import errno
 import json
 import os
+import random
 import subprocess
 import sys
 import threading
@@ -18,6 +20,10 @@ from pathlib import Path
 import pytest
 from memory_client import Draft, MemorydError, MessageDraft, NotFound, Unavailable
 
+from memoryd.store.duckdb import opening
+from memoryd.store.duckdb.migrations import MIGRATIONS, long_texts
+from memoryd.store.refusal import StoreRefused
+from tests.builders import MEMORY_LIMIT, NOW, open_database
 from tests.support import PATIENCE_S, Daemon
 
 MIB = 1 << 20
@@ -157,12 +163,61 @@ def compaction(disk: Path) -> None:
     assert_no_fault(daemon)
 
 
+def migration(disk: Path) -> None:
+    """A migration that finds too little room says so, leaves all as it was, and succeeds once there is room."""
+    path, last = disk / "memory.duckdb", MIGRATIONS.index(long_texts)
+    old = open_database(path, memory_limit_bytes=MEMORY_LIMIT, migrations=MIGRATIONS[:last])
+    columns = (
+        "number, thread, agent_id, thread_id, id, seq, content, details, metadata, create_time, grant_id, text_bytes"
+    )
+    for n in range(15):
+        metadata = base64.b64encode(random.Random(n).randbytes(750_000)).decode()
+        values = [
+            n,
+            1,
+            "default",
+            "t",
+            f"m{n}",
+            n,
+            "hello",
+            '{"role": "user", "trust": "host"}',
+            metadata,
+            NOW,
+            "",
+            10**6,
+        ]
+        marks = ", ".join("?" * len(values))
+        old.connection.execute(f"INSERT INTO messages ({columns}, terms, commit_seq) VALUES ({marks}, '', 1)", values)  # noqa: S608
+    old.close()
+    size, copy = path.stat().st_size, disk / f"memory.duckdb.before-schema-{last + 1}"
+    filler = disk / "filler"
+    for times, left, told in (
+        (opening.WRITES_ANEW, size // 2, "cannot keep a copy"),
+        (1, size * 5 // 4, "disk of .* is full"),
+    ):
+        opening.WRITES_ANEW = times
+        filler.write_bytes(b"\0" * (free_bytes(disk) - left))
+        with pytest.raises(StoreRefused, match=told):
+            open_database(path, memory_limit_bytes=MEMORY_LIMIT)
+        assert not copy.exists()
+        filler.unlink()
+    old = open_database(path, memory_limit_bytes=MEMORY_LIMIT, migrations=MIGRATIONS[:last])
+    assert [(15, 15 * 10**6)] == old.connection.execute(
+        "SELECT count(*), sum(strlen(metadata)) FROM messages"
+    ).fetchall()
+    old.close()
+    new = open_database(path, memory_limit_bytes=MEMORY_LIMIT)
+    assert [(15 * 10**6,)] == new.connection.execute("SELECT sum(strlen(text)) FROM long_texts").fetchall()
+    new.close()
+    assert copy.exists()
+
+
 def assert_no_fault(daemon: Daemon) -> None:
     lines = [json.loads(line) for line in daemon.log.read_text().splitlines() if line.startswith("{")]
     assert not [line for line in lines if line.get("event") in {"database_failed", "index_dropped"}]
 
 
-SCENARIOS = {scenario.__name__: scenario for scenario in (deletes, killed, compaction)}
+SCENARIOS = {scenario.__name__: scenario for scenario in (deletes, killed, compaction, migration)}
 
 
 def main(name: str, folder: str) -> None:

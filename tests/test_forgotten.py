@@ -13,7 +13,7 @@ from datetime import timedelta
 
 import duckdb
 import pytest
-from memory_client import Draft, MemorydError, Unavailable
+from memory_client import Draft, LimitExceeded, MemorydError, Unavailable
 
 from memoryd.daemon.config import Config, MemoryConfig
 from memoryd.domain.forgetting.verify import compact, verify_forgotten
@@ -249,6 +249,47 @@ async def test_a_copy_that_a_purge_has_overtaken_is_made_again(folder, monkeypat
     monkeypatch.setattr(Compactor, "_copy", copy_and_purge)
     await store.files.compact()
     assert 3 == len(copies)
+    await store.close()
+
+
+async def test_rows_that_are_too_long_to_be_copied_at_once_are_copied_with_more_memory(folder):
+    async with ports_over(open_duckdb(folder)) as ports:
+        memory = Local(ports, lambda: NOW, user_id="alice")
+        await memory.add("I like tea")
+        files, writer = ports.store.files, ports.store._writer
+        long = "SELECT string_agg(md5((i * 1000 + j)::VARCHAR), '') FROM range({}) t(j)"
+        for n in range(1, 2_400, 300):
+            again = (
+                f"m.* REPLACE (m.id || i AS id, ({long.format(900)}) AS terms, ({long.format(300)}) AS content,"
+                f" ({long.format(1000)})::BLOB AS token_vectors, ({long.format(300)}) AS facets)"
+            )
+            source = f"memories m, range({n}, {n + 300}) r(i) WHERE length(m.id) = 26"
+            rows = f"INSERT INTO memories SELECT {again} FROM {source}"  # noqa: S608
+            await writer.run(lambda con, rows=rows: con.execute(rows))
+        with pytest.raises(LimitExceeded):
+            await ports.store._readers.read(files._compactor._copy)
+        await files.compact()
+        limit = await writer.run(lambda con: con.execute("SELECT current_setting('memory_limit')").fetchall())
+        assert [("256.0 MiB",)] == limit
+        assert [(2401,)] == await writer.run(lambda con: con.execute("SELECT count(*) FROM memories").fetchall())
+
+
+async def test_memory_that_cannot_be_given_back_keeps_no_later_compaction_from_its_turn(folder, monkeypatch):
+    store = open_duckdb(folder)
+
+    def too_long(_: Compactor) -> None:
+        raise LimitExceeded("the call needs more memory")
+
+    async def set_memory(_: Compactor, times: int) -> None:
+        if times == 1:
+            raise LimitExceeded("it is in use")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Compactor, "_copy", too_long)
+        patch.setattr(Compactor, "_set_memory", set_memory)
+        with pytest.raises(LimitExceeded, match="it is in use"):
+            await store.files.compact()
+    await store.files.compact()
     await store.close()
 
 

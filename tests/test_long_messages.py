@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import random
 
+import duckdb
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from memory_client import MessageDraft, MessageSearch, ToolCall
+from memory_client import MessageDraft, MessageSearch, StoreDamaged, ToolCall
 
 from memoryd.model.change import NewMessage
 from memoryd.model.conversation import Message, Role
@@ -17,9 +20,13 @@ from memoryd.store.conversations import MessageSelector, numbered
 from memoryd.store.duckdb import long_texts as pieces
 from memoryd.store.duckdb.conversation_rows import MESSAGE_COLUMNS, message_of, message_row
 from memoryd.store.duckdb.migrations import MIGRATIONS, long_texts
+from memoryd.store.duckdb.proof import noted_of
+from memoryd.store.duckdb.restoring import rewrite_copy
 from tests.builders import ALICE, MEMORY_LIMIT, NOW, Local, open_database, open_duckdb, ports_over, ram_store, traces_in
+from tests.test_releases import unpacked
 
 MEBIBYTE = 1 << 20
+BEFORE = MIGRATIONS[: MIGRATIONS.index(long_texts)]
 HERON = MessageSearch(text="heron", top_k=5, before=2, after=2)
 TEXTS = st.builds(
     lambda text, times: (text * times)[:100_000],
@@ -42,7 +49,8 @@ def row_of(message: Message, *, terms: str = "") -> dict:
 @settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(TEXTS, st.lists(TEXTS, max_size=3), TEXTS, TEXTS)
 def test_a_message_is_the_same_after_it_was_in_pieces_and_no_row_is_long(content, arguments, metadata, terms):
-    calls = tuple(Call(f"tool {n}", argument, str(n)) for n, argument in enumerate(arguments))
+    name = "n" * 100 if len(arguments) == 3 else "tool"
+    calls = tuple(Call(f"{name} {n}", argument, str(n)) for n, argument in enumerate(arguments * 20))
     message = said(1, content=content, tool_calls=calls, metadata=metadata)
     row, made = pieces.divided(row_of(message, terms=terms))
     assert all(len(row[name].encode()) <= pieces.MAX_ROW_BYTES for name in ("content", "details", "metadata", "terms"))
@@ -59,7 +67,7 @@ def test_a_message_is_the_same_after_it_was_in_pieces_and_no_row_is_long(content
 async def long_thread(memory: Local) -> list[Message]:
     trace = json.dumps({"steps": [f"step {n}: done" for n in range(2_000)]})
     name = "Zebedee Quillfeather"
-    across = "y" * (pieces.PIECE_CHARACTERS * 3 - 4) + f" {name} " + "y" * 20_000
+    across = "y" * (pieces.PIECE_CHARACTERS * 3 - len('[["note", " Zeb')) + f" {name} " + "y" * 20_000
     await memory.append("t", [MessageDraft(content="the heron nests at the lake")])
     await memory.append("t", [MessageDraft(content="the pike " * 2_000, metadata=trace)])
     await memory.append("t", [MessageDraft(role="assistant", tool_calls=(ToolCall("note", across, "1"),))])
@@ -93,6 +101,8 @@ async def test_a_text_that_stands_in_two_pieces_leaves_a_trace_until_it_is_erase
     async with ports_over(open_duckdb(folder)) as ports:
         memory = Local(ports, clock, user_id="alice")
         await long_thread(memory)
+        held = await ports.store._writer.run(lambda con: con.execute("SELECT text FROM long_texts").fetchall())
+        assert not [piece for (piece,) in held if "Zebedee" in piece]
         for text in ("Zebedee", "Quillfeather", "Zebedee Quillfeather", " Zebedee Quillfeather " + "y" * 9_000):
             assert "long_texts.text" in await traces_in(ports.store, text)
         assert not await traces_in(ports.store, "Zebedee Quillfeathers")
@@ -111,7 +121,22 @@ async def test_a_message_that_is_erased_while_it_is_read_is_left_out(folder, clo
         await memory.forget_person("Zebedee Quillfeather", with_messages=True)
         answers = [stale, conversations._selected(MESSAGE_COLUMNS, selector, 10)]
         found = conversations._whole(lambda: answers.pop(0))
-        assert ([1, 2, last.seq], []) == ([message.seq for message in found], answers)
+        assert ([1, 2, last.seq], []) == ([message.seq for _, message in found], answers)
+
+
+async def test_a_piece_that_is_lost_is_told_as_damage_and_no_cut_text_is_read(folder, clock):
+    async with ports_over(open_duckdb(folder)) as ports:
+        memory, conversations = Local(ports, clock, user_id="alice"), ports.store.conversations
+        await long_thread(memory)
+        await ports.store._writer.run(lambda con: con.execute("DELETE FROM long_texts WHERE piece = 1"))
+        read = (
+            memory.messages("t", page_size=10),
+            conversations.numbered(0, limit=10),
+            memory.search_messages(MessageSearch(text="the pike", top_k=1)),
+        )
+        for call in read:
+            with pytest.raises(StoreDamaged, match="a piece of a long message"):
+                await call
 
 
 async def test_many_of_one_user_leave_searches_of_others_purges_and_compactions_as_they_are(folder, clock):
@@ -143,31 +168,87 @@ async def many(ports, count: int) -> None:
             await ports.store._writer.run(lambda con, sql=sql: con.execute(sql))
 
 
-def test_long_messages_of_an_older_store_are_moved_into_pieces_within_the_usual_memory(folder):
+def test_long_messages_of_an_older_store_are_moved_into_pieces(folder):
     path = folder / "memory.duckdb"
-    before = MIGRATIONS[: MIGRATIONS.index(long_texts)]
-    opened = open_database(path, memory_limit_bytes=MEMORY_LIMIT, migrations=before)
-    wanted = {}
-    for seq in range(1, 260):
-        message = said(
-            seq, metadata=f"{seq} " * (MEBIBYTE // 5) if seq % 4 else "", content="pike " * (seq % 3 * 2_000 + 1)
-        )
-        row = row_of(message)
-        opened.connection.execute(
-            f"INSERT INTO messages ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})",  # noqa: S608  our own names
-            list(row.values()),
-        )
-        wanted[row["number"]] = message
+    opened = open_database(path, memory_limit_bytes=MEMORY_LIMIT, migrations=BEFORE)
+    rng, wanted = random.Random(7), {}
+    for seq in range(1, 300):
+        texts = {"content": words(rng, (10, 7_000, 20_000)[seq % 3]), "metadata": words(rng, (0, 700_000)[seq % 2])}
+        message = said(seq, **texts, tool_calls=(Call("note", words(rng, 9_000)),) if seq % 5 == 0 else ())
+        row = row_of(message, terms=words(rng, 3 * (len(message.content) % 20_000)))
+        con = opened.connection
+        con.execute(f"INSERT INTO messages ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})", [*row.values()])  # noqa: S608
+        wanted[row["number"]] = (message, row["terms"])
+    opened.connection.execute("DELETE FROM messages WHERE seq % 50 = 0")
+    wanted = {number: held for number, held in wanted.items() if held[0].seq % 50}
     opened.close()
+    assert path.stat().st_size > MEMORY_LIMIT / 2
     opened = open_database(path, memory_limit_bytes=MEMORY_LIMIT)
     con = opened.connection
-    assert (8192, 8192) > con.execute("SELECT max(strlen(metadata)), max(strlen(content)) FROM messages").fetchall()[0]
-    held = con.execute(f"SELECT {', '.join(MESSAGE_COLUMNS)} FROM messages ORDER BY number").fetchall()  # noqa: S608
+    assert [("256.0 MiB",)] == con.execute("SELECT current_setting('memory_limit')").fetchall()
+    longest = ", ".join(f"max(strlen({name}))" for name in ("content", "details", "metadata", "terms"))
+    assert max(con.execute(f"SELECT {longest} FROM messages").fetchall()[0]) <= pieces.MAX_ROW_BYTES  # noqa: S608
+    names = (*MESSAGE_COLUMNS, "terms")
+    held = con.execute(f"SELECT {', '.join(names)} FROM messages").fetchall()  # noqa: S608
+    assert sorted(wanted) == [row[names.index("number")] for row in held]
     for start in range(0, len(held), 20):
-        some = pieces.whole(
-            lambda sql, params: con.execute(sql, params).fetchall(), held[start : start + 20], MESSAGE_COLUMNS
-        )
-        for row in some:
-            assert wanted.pop(row[MESSAGE_COLUMNS.index("number")]) == message_of(row)
+        for row in pieces.whole(
+            lambda sql, params: con.execute(sql, params).fetchall(), held[start : start + 20], names
+        ):
+            assert wanted.pop(row[names.index("number")]) == (message_of(row[:-1]), row[-1])
     assert not wanted
     opened.close()
+
+
+def words(rng: random.Random, size: int) -> str:
+    return base64.b64encode(rng.randbytes(size * 3 // 4)).decode()
+
+
+async def test_what_a_killed_process_put_aside_is_removed_by_the_next_start_and_looked_at_before(folder):
+    aside = folder / "memory.duckdb.tmp"
+    async with ports_over(open_duckdb(folder)) as ports:
+        aside.mkdir(exist_ok=True)
+        (aside / "duckdb_temp_storage_DEFAULT-0.tmp").write_bytes(b"the heron nests")
+        assert aside / "duckdb_temp_storage_DEFAULT-0.tmp" in ports.store.files.paths()
+    async with ports_over(open_duckdb(folder)) as ports:
+        assert not aside.exists() or not list(aside.iterdir())
+
+
+@pytest.mark.parametrize("schema", [1, 6, 17, 18])
+def test_a_snapshot_is_made_of_a_state_of_any_schema(folder, schema):
+    unpacked(schema, folder)
+    path = folder / "memory.duckdb"
+    store_id, transaction = noted_of(path)
+    rewrite_copy(path, folder / "snapshot", store_id, transaction, memory_limit_bytes=MEMORY_LIMIT)
+    with (
+        duckdb.connect(str(folder / "snapshot"), read_only=True) as con,
+        duckdb.connect(str(path), read_only=True) as old,
+    ):
+        count = "SELECT count(*) FROM memories"
+        assert old.execute(count).fetchall() == con.execute(count).fetchall() != [(0,)]
+
+
+async def test_long_messages_that_come_and_go_during_a_compaction_are_in_it_or_not(folder, clock, monkeypatch):
+    async with ports_over(open_duckdb(folder)) as ports:
+        memory, compactor = Local(ports, clock, user_id="alice"), ports.store.files._compactor
+        await long_thread(memory)
+        await memory.append("u", [MessageDraft(content="the heron " * 2_000)])
+        read, copies = compactor._readers.read, []
+
+        async def read_and_change(call, *args):
+            found = await read(call, *args)
+            if call == compactor._copy:
+                copies.append(1)
+                if len(copies) == 1:
+                    await memory.delete_thread("u")
+                    await memory.append("v", [MessageDraft(content="the otter " * 2_000)])
+            return found
+
+        monkeypatch.setattr(compactor._readers, "read", read_and_change)
+        await ports.store.files.compact()
+        assert 2 == len(copies)  # the first one held what was purged
+        assert ["the otter " * 2_000] == [m.content for m in (await memory.messages("v")).messages]
+        assert not await traces_in(ports.store, "the heron the")
+        counted = "SELECT count(*), (SELECT sum(piece_count) FROM messages) FROM long_texts"
+        ((held, wanted),) = await ports.store._writer.run(lambda con: con.execute(counted).fetchall())
+        assert held == wanted > 0

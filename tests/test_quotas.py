@@ -46,6 +46,8 @@ async def test_writes_a_day_begin_anew_at_midnight_utc_and_never_as_a_clock_step
         await grants.charge(held, 2, NOW)
         with pytest.raises(LimitExceeded, match="3 writes a day"):
             await grants.charge(held, 2, NOW)
+        with pytest.raises(LimitExceeded, match="counts as 4 writes .* allows 3 a day; send less"):
+            await grants.charge(held, 4, NOW)
         await grants.charge(held, 1, NOW)
         with pytest.raises(LimitExceeded):
             await grants.charge(held, 1, NOW - timedelta(days=1))

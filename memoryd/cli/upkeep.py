@@ -218,10 +218,11 @@ def _verify(client: Client, args: argparse.Namespace) -> int:
     if args.json:
         _json(proof)
         return code
-    for trace in proof.traces if known else ():
+    for trace in proof.traces if known or args.text else ():
         print(f"{trace.place}: {trace.detail}")
     read = f"{proof.file_count} files, {size(proof.byte_count)}, the tables and the indexes"
-    left = ("traces are left" if proof.traces else "nothing is left") if known else "the id is not known"
+    left = "traces are left" if proof.traces else "nothing is left"
+    left = left if known or args.text else "the id is not known"
     print(f"{left}; read {read}")
     if proof.purge_time is not None:
         print(f"purged {moment(proof.purge_time)}, by the audit log, which names ids by design")

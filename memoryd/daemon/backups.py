@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import secrets
 import shutil
 import time
@@ -107,7 +108,8 @@ class Backups:
             self._looked_s = time.monotonic()
             self._tell_chain()
         if not self._is_known:
-            await self._look()
+            with contextlib.suppress(OSError):  # it is looked at again; what was shipped was shipped
+                await self._look()
         self.shipped_time = now
         if self._shipper.ledger_fault:
             self._tell(self._shipper.ledger_fault)

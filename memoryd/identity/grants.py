@@ -156,6 +156,12 @@ class Grants:
             return
         day = self._day(now)
         if quota.writes_per_day:
+            if writes > quota.writes_per_day:
+                raise LimitExceeded(
+                    f"the request counts as {writes} writes (its statements or messages, at least one for each 16 KiB),"
+                    f" and the grant allows {quota.writes_per_day} a day; send less at a time",
+                    limit="writes_per_day",
+                )
             used = await self.usage(grant.id, now)
             if used.writes_today + writes > quota.writes_per_day:
                 raise LimitExceeded(

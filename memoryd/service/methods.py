@@ -174,7 +174,7 @@ class Method:
         if not self.writes:
             return 0
         items = len(getattr(request, self.items)) if self.items else 1
-        return max(items, math.ceil(request.ByteSize() / limits.BYTES_A_WRITE))
+        return max(items, math.ceil(int(request.ByteSize()) / limits.BYTES_A_WRITE))
 
 
 def _names_caller(message: Any) -> bool:

@@ -24,7 +24,7 @@ NAME = "compacted"
 LARGE = {
     "memories": "id",
     "messages": "number",
-    "long_texts": "(number || name || piece)",
+    "long_texts": "number",
     "message_vectors": "(thread || id || '/' || commit_seq)",
 }
 """Tables whose rows of later commits alone are copied again, and what tells their rows apart."""
@@ -53,7 +53,7 @@ def copy_to(con: duckdb.DuckDBPyConnection, path: Path, *, storage_version: str)
     try:
         copied = Copied(int(con.execute("SELECT max(commit_seq) FROM commits").fetchall()[0][0]), _last_purge(con))
         con.execute(f'COPY FROM DATABASE "{_main(con)}" TO {NAME} (SCHEMA)')
-        for name in LARGE:
+        for name in LARGE.keys() & set(_tables(con)):  # a state of a backup may be of an earlier schema
             con.execute(f"INSERT INTO {NAME}.{name} BY NAME SELECT * FROM {name}")
         con.execute("COMMIT")
     except BaseException:
@@ -65,13 +65,11 @@ def copy_to(con: duckdb.DuckDBPyConnection, path: Path, *, storage_version: str)
 
 def copy_small(con: duckdb.DuckDBPyConnection) -> None:
     """Copy all other tables too, and let go of the copy, which is whole then; Unavailable where it is not."""
-    names = con.execute(
-        "SELECT table_name FROM duckdb_tables() WHERE database_name = ? AND NOT internal ORDER BY 1", [_main(con)]
-    ).fetchall()
-    for (name,) in names:
+    names = _tables(con)
+    for name in names:
         if name not in LARGE:
             con.execute(f"INSERT INTO {NAME}.{name} BY NAME SELECT * FROM {name}")
-    for (name,) in names:
+    for name in names:
         counted = f"SELECT (SELECT count(*) FROM {name}), (SELECT count(*) FROM {NAME}.{name})"
         if len(set(con.execute(counted).fetchall()[0])) != 1:
             raise Unavailable(f"the copy of table {name!r} is not whole; nothing was changed")
@@ -108,6 +106,13 @@ def catch_up(con: duckdb.DuckDBPyConnection, copied: Copied, *, takes_any: bool 
 def _last_purge(con: duckdb.DuckDBPyConnection) -> str:
     noted = con.execute("SELECT value FROM meta WHERE name = 'purge'").fetchall()
     return str(noted[0][0]) if noted else ""
+
+
+def _tables(con: duckdb.DuckDBPyConnection) -> list[str]:
+    found = con.execute(
+        "SELECT table_name FROM duckdb_tables() WHERE database_name = ? AND NOT internal ORDER BY 1", [_main(con)]
+    ).fetchall()
+    return [name for (name,) in found]
 
 
 def _main(con: duckdb.DuckDBPyConnection) -> str:

@@ -11,7 +11,7 @@ from functools import partial
 
 import duckdb
 
-from memoryd.errors import Unavailable
+from memoryd.errors import LimitExceeded, Unavailable
 from memoryd.model.reports import Compaction
 from memoryd.store.duckdb.compact import COPY, Copied, catch_up, copy_to, detach, swap
 from memoryd.store.duckdb.damage import damage_of
@@ -24,6 +24,9 @@ from memoryd.store.refusal import StoreRefused
 __all__ = ["Compactor"]
 
 ATTEMPTS = 5
+LONG_ROWS_TIMES = (
+    4  # the memory of store.memory_limit_bytes, while rows are copied that need it; of memories 90 KB each
+)
 PAUSE_S = 0.5  # so long may the new file wait for reads that are under way
 LOOK_S = 0.05  # how often the free space is looked at while a copy is written
 
@@ -39,6 +42,7 @@ class Compactor:
         self._opened = opened
         self._writer = writer
         self._readers = readers
+        self._has_more = False  # of memory than is usual
 
     async def compact(self) -> Compaction:
         """
@@ -67,11 +71,14 @@ class Compactor:
             checkpoints.is_compacting = False
             for suffix in (COPY, f"{COPY}.wal"):
                 beside(path, suffix).unlink(missing_ok=True)
+            had_more, self._has_more = self._has_more, False
+            if had_more and not pauses and not self._readers.closed:  # a new file is opened with the usual limit
+                await self._set_memory(1)
         return Compaction(before, size_of(path), timedelta(seconds=pauses[-1]))
 
     async def _attempt(self, pauses: list[float], *, is_last: bool) -> None:
         try:
-            copied = await self._readers.read(self._copy)
+            copied = await self._copied()
             await self._writer.run(partial(self._take_copy, copied, pauses, takes_any=is_last))
         except Unavailable as error:
             if is_last or isinstance(error, CopyFailed):
@@ -79,6 +86,21 @@ class Compactor:
         finally:
             if not pauses and not self._readers.closed:
                 await self._writer.run(detach)
+
+    async def _copied(self) -> Copied:
+        """Copy; where that takes more memory than there is, as of 2,048 very long rows, once more with more of it."""
+        try:
+            return await self._readers.read(self._copy)
+        except LimitExceeded:
+            if self._has_more:
+                raise
+            self._has_more = True
+            await self._set_memory(LONG_ROWS_TIMES)
+            return await self._readers.read(self._copy)
+
+    async def _set_memory(self, times: int) -> None:
+        most = times * self._opened.memory_limit_bytes
+        await self._writer.run(lambda con: con.execute(f"SET memory_limit = '{most}B'"))
 
     def _copy(self) -> Copied:
         cursor = self._readers.cursor()

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import UTC
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from memoryd.errors import StoreDamaged
 from memoryd.model.batch import NEVER
 from memoryd.model.conversation import FirstSaid, Message, Session, SessionState, Thread, WorkingMemory
 from memoryd.model.limits import MAX_PAGE_BYTES, how_many_fit
@@ -30,7 +32,7 @@ from memoryd.store.duckdb.conversation_rows import (
     working_memory_of,
 )
 from memoryd.store.duckdb.episodes import WHOLE
-from memoryd.store.duckdb.long_texts import ARGUMENTS, CONTENT, whole
+from memoryd.store.duckdb.long_texts import CALLS, CONTENT, LONG_TEXTS, PIECES_MISSING, whole
 from memoryd.store.duckdb.pieces import apart, reading, rows_in
 from memoryd.store.duckdb.queries import of_owner
 from memoryd.store.duckdb.readers import Readers
@@ -40,9 +42,11 @@ from memoryd.store.duckdb.writer import Writer
 __all__ = ["DuckDBConversations"]
 
 T = TypeVar("T")
+Columns = list[tuple[Any, ...]]
 NO_END = 2**62
 WINDOW, WIDER = 4, 16  # of a page: how many times its size is looked at, and how much more where that has too few
 NUMBER = MESSAGE_COLUMNS.index("number")
+MOST_READS = 20  # of a page whose long messages are erased one by one meanwhile
 FEW_PLACES = 32  # of messages in several threads
 FEW_MESSAGES = 16  # of a page: as many are read whatever their size, some 20 MB at the most
 OTHERWISE_WRITTEN = r"\\u|[\x{ff01}-\x{ff5e}\x{300}-\x{36f}]"
@@ -151,20 +155,22 @@ class DuckDBConversations:
         limit = selector.limit
         if selector.most_bytes and limit > FEW_MESSAGES:  # sizes are read before texts: the longest have a gigabyte
             limit = selector.fitting([size for (size,) in self._selected(["text_bytes"], selector, limit)])
-        messages = self._whole(lambda: self._selected(MESSAGE_COLUMNS, selector, limit))
+        messages = [message for _, message in self._whole(lambda: self._selected(MESSAGE_COLUMNS, selector, limit))]
         return messages[-selector.fitting([message.text_bytes for message in messages]) :]
 
-    def _whole(self, read: Callable[[], list[tuple[Any, ...]]]) -> list[Message]:
-        """Return the messages of rows of MESSAGE_COLUMNS, as they are at one time."""
-        while (found := whole(self._readers.rows, read(), MESSAGE_COLUMNS)) is None:
-            pass  # one was erased since its row was read: so it is read again, without it
-        return [message_of(row) for row in found]
+    def _whole(self, read: Callable[[], Columns], names: Collection[str] = LONG_TEXTS) -> list[tuple[int, Message]]:
+        """Return the messages of rows of MESSAGE_COLUMNS with their numbers, as they are at one time."""
+        for _ in range(MOST_READS):  # of what is erased between row and pieces both are gone the next time
+            found = whole(self._readers.rows, read(), MESSAGE_COLUMNS, names)
+            if found is not None:
+                return [(int(row[NUMBER]), message_of(row)) for row in found]
+        raise StoreDamaged(PIECES_MISSING)
 
     async def heads(self, selector: MessageSelector) -> list[MessageHead]:
         columns = (*OWNER, "thread_id", "seq", "id", "text_bytes")
         return list(map(_head_of, await self._readers.read(self._selected, columns, selector, selector.limit)))
 
-    def _selected(self, columns: Sequence[str], selector: MessageSelector, limit: int) -> list[tuple[Any, ...]]:
+    def _selected(self, columns: Sequence[str], selector: MessageSelector, limit: int) -> Columns:
         """Return some columns of the messages that a selector takes, in the order of thread and seq."""
         owner, sql = selector.owner, f"SELECT {', '.join(columns)} FROM messages"
         if selector.places is not None:
@@ -186,7 +192,7 @@ class DuckDBConversations:
             [*params, selector.after, selector.before or NO_END],
         )
 
-    def _last(self, sql: str, params: Sequence[Any], limit: int, before: int, after: int) -> list[tuple[Any, ...]]:
+    def _last(self, sql: str, params: Sequence[Any], limit: int, before: int, after: int) -> Columns:
         """Return the last rows of a thread between two places, the last one first."""
         sql = f"{sql} AND seq > ? AND seq < ? ORDER BY seq DESC LIMIT {int(limit)}"
         width = WINDOW * limit
@@ -197,7 +203,7 @@ class DuckDBConversations:
                 return found
             width *= WIDER
 
-    def _at(self, columns: Sequence[str], owner: Owner, places: Collection[tuple[str, int]]) -> list[tuple[Any, ...]]:
+    def _at(self, columns: Sequence[str], owner: Owner, places: Collection[tuple[str, int]]) -> Columns:
         """Return columns of the messages at some places."""
         if not places:
             return []
@@ -240,20 +246,9 @@ class DuckDBConversations:
                     f"SELECT {', '.join(MESSAGE_COLUMNS)} FROM messages WHERE {where}"
                     " AND number IN (SELECT unnest(?::BIGINT[])) ORDER BY number"
                 )
-                found += await self._readers.read(self._numbered, sql, [*params, numbers])
+                read = partial(self._readers.rows, sql, [*params, numbers])
+                found += await self._readers.read(self._whole, read)
         return found
-
-    def _numbered(self, sql: str, params: Sequence[Any]) -> list[tuple[int, Message]]:
-        """Return the messages of a query of MESSAGE_COLUMNS with their numbers."""
-        numbers: list[int] = []
-
-        def read() -> list[tuple[Any, ...]]:
-            found = self._readers.rows(sql, params)
-            numbers[:] = [int(row[NUMBER]) for row in found]
-            return found
-
-        messages = self._whole(read)
-        return list(zip(numbers, messages, strict=True))
 
     async def working_memory(self, owner: Owner) -> WorkingMemory:
         columns = ", ".join(WORKING_COLUMNS)
@@ -289,15 +284,15 @@ class DuckDBConversations:
             f" WHERE {where} AND fingerprint = ? AND {WHOLE} ORDER BY similarity DESC LIMIT {int(limit)}) AS v"
             " JOIN messages AS m ON m.id = v.id AND m.thread = v.thread ORDER BY v.similarity DESC"
         )
-        similarities: list[float] = []
+        similarities: dict[int, float] = {}
 
-        def read() -> list[tuple[Any, ...]]:
+        def read() -> Columns:
             found = self._readers.rows(sql, [vector, *params, fingerprint])
-            similarities[:] = [float(row[-1]) for row in found]
+            similarities.update({int(row[NUMBER]): float(row[-1]) for row in found})
             return [row[:-1] for row in found]
 
         messages = await self._readers.read(self._whole, read)
-        return list(zip(messages, similarities, strict=True))
+        return [(message, similarities[number]) for number, message in messages]
 
     async def scan_threads(self, selector: ThreadSelector, *, limit: int, after: str = "") -> list[tuple[str, Thread]]:
         conditions, order = ["true"], "name"
@@ -354,8 +349,7 @@ class DuckDBConversations:
                 rows = apart(f"thread, {columns}", f"{key}, number", "messages", where, key=key)
                 names = ", ".join(MESSAGE_COLUMNS)
                 found = cursor.execute(f"SELECT {names} FROM ({rows}) ORDER BY number", [*window, *window]).fetchall()
-                filled = whole(self._readers.rows, found, MESSAGE_COLUMNS, (CONTENT, ARGUMENTS)) or []
-                return [(int(row[NUMBER]), message_of(row)) for row in filled]
+                return self._whole(lambda: found, (CONTENT, CALLS))
 
         return await self._readers.read(read)
 

@@ -10,6 +10,7 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
+from memoryd.errors import StoreDamaged
 from memoryd.model import limits
 from memoryd.model.batch import NEVER, Batch, Provenance, Times, VectorBatch, VectorsWanted
 from memoryd.model.commits import Snapshot
@@ -20,7 +21,7 @@ from memoryd.model.recalled_text import without_recalled
 from memoryd.model.scope import Owner
 from memoryd.model.validation import text_digest
 from memoryd.store.duckdb.conversation_rows import message_of
-from memoryd.store.duckdb.long_texts import ARGUMENTS, CONTENT, TERMS, select_pieces, texts_of, with_arguments
+from memoryd.store.duckdb.long_texts import CALLS, CONTENT, PIECES_MISSING, TERMS, select_pieces, texts_of, with_calls
 from memoryd.store.duckdb.pieces import (
     WEIGHT,
     Query,
@@ -45,7 +46,8 @@ TEXTS = (
     " piece_count,"
     f" CASE details->>'$.trust'{WEIGHT} END AS trust, details->>'$.role' AS role,"
     " coalesce(details->>'$.session_id', '') AS session_id, coalesce(details->>'$.name', '') AS name,"
-    " contains(details, '\"tool_calls\"') OR contains(details, '\"input_source\"') AS marked"
+    " contains(details, '\"tool_calls\"') OR contains(details, '\"input_source\"')"
+    " OR piece_count > 0 AS marked"
 )
 WHOLE = "window_vectors IS NULL"  # of a row: the vector of a message, and not those of its later windows
 MOST = limits.MAX_CONTENT_BYTES
@@ -140,13 +142,16 @@ def _put_long_texts(query: Query, values: dict[str, list[Any]]) -> None:
     places = {values["number"][n]: n for n, count in enumerate(values["piece_count"]) if count}
     if not places:
         return
-    found = query(*select_pieces(places, (CONTENT, ARGUMENTS, TERMS)))
+    names = (CONTENT, CALLS, TERMS)
+    found = query(*select_pieces(places, names))
+    if len(found["number"]) != sum(values["piece_count"]):
+        raise StoreDamaged(PIECES_MISSING)
     rows = zip(*(found[name].tolist() for name in ("number", "name", "piece", "text")), strict=True)
-    for number, texts in texts_of(rows).items():
+    for number, texts in texts_of(rows, names).items():
         place = places[number]
         for name, text in texts.items():
-            if name == ARGUMENTS:
-                values["details"][place] = with_arguments(values["details"][place], text)
+            if name == CALLS:
+                values["details"][place] = with_calls(values["details"][place], text)
             else:
                 values[name][place] = text
 

@@ -12,27 +12,29 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 __all__ = [
-    "ARGUMENTS",
+    "CALLS",
     "CONTENT",
     "LONG_TEXTS",
     "METADATA",
+    "PIECES_MISSING",
     "TERMS",
     "divided",
     "pieces_of",
     "select_pieces",
     "texts_of",
     "whole",
-    "with_arguments",
+    "with_calls",
 ]
 
 CONTENT, METADATA, TERMS = "content", "metadata", "terms"
-ARGUMENTS = "arguments"
-"""Those of all tool calls, as a list in JSON."""
-LONG_TEXTS = (CONTENT, ARGUMENTS, METADATA, TERMS)
+CALLS = "tool_calls"
+"""Those of a message, as its details have them, in JSON."""
+LONG_TEXTS = (CONTENT, CALLS, METADATA, TERMS)
 MAX_ROW_BYTES = 8 * 1024  # of one text in a row: 2,048 rows with four of them are 64 MiB, in UTF-8
 PIECE_CHARACTERS = 4096  # 2,048 pieces are 32 MiB at the most
 _KEPT = ("number", "thread", "agent_id", "user_id", "chat_id", "thread_id", "id", "commit_seq")
 
+PIECES_MISSING = "the database has lost a piece of a long message; put back the last good copy"
 Pieces = Iterable[tuple[int, str, int, str]]
 """The number of a message, the name of a text, the place of a piece in it, from 0 on, and the piece."""
 
@@ -50,9 +52,7 @@ def divided(row: Mapping[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]
             texts[name], kept[name] = kept[name], ""
     if is_long(kept["details"]):
         details = json.loads(kept["details"])
-        calls = details.get("tool_calls", [])
-        texts[ARGUMENTS] = json.dumps([arguments for _, arguments, _ in calls], ensure_ascii=False)
-        details["tool_calls"] = [[name, "", call_id] for name, _, call_id in calls]
+        texts[CALLS] = json.dumps(details.pop(CALLS, []), ensure_ascii=False)
         kept["details"] = json.dumps(details, ensure_ascii=False)
     whose = {name: row[name] for name in _KEPT}
     pieces = [
@@ -69,29 +69,26 @@ def pieces_of(text: str) -> list[str]:
 
 
 def select_pieces(numbers: Collection[int], names: Collection[str] = LONG_TEXTS) -> tuple[str, list[Any]]:
-    """Return the query of the pieces of some messages, and its parameters."""
+    """Return the query of the pieces of some messages, and its parameters; texts of other names come empty."""
+    shown = ", ".join(f"'{name}'" for name in names)
     select = (
-        "SELECT number, name, piece, text FROM long_texts WHERE number >= ? AND number <= ?"
-        " AND number IN (SELECT unnest(?::BIGINT[])) AND name IN (SELECT unnest(?::VARCHAR[]))"
+        f"SELECT number, name, piece, CASE WHEN name IN ({shown}) THEN text ELSE '' END AS text FROM long_texts"
+        " WHERE number >= ? AND number <= ? AND number IN (SELECT unnest(?::BIGINT[]))"
     )
-    return select, [min(numbers), max(numbers), sorted(numbers), list(names)]
+    return select, [min(numbers), max(numbers), sorted(numbers)]
 
 
-def texts_of(pieces: Pieces) -> dict[int, dict[str, str]]:
-    """Return the texts of pieces, by the number of the message and the name of the text."""
+def texts_of(pieces: Pieces, names: Collection[str] = LONG_TEXTS) -> dict[int, dict[str, str]]:
+    """Return some texts of pieces, by the number of the message and the name of the text."""
     found: dict[int, dict[str, list[str]]] = {}
-    for number, name, _, piece in sorted(pieces, key=lambda row: row[:3]):
+    for number, name, _, piece in sorted((row for row in pieces if row[1] in names), key=lambda row: row[:3]):
         found.setdefault(number, {}).setdefault(name, []).append(piece)
     return {number: {name: "".join(texts) for name, texts in named.items()} for number, named in found.items()}
 
 
-def with_arguments(details: str, arguments: str) -> str:
-    """Return the details of a message with the arguments of its tool calls."""
-    values = json.loads(details)
-    given = json.loads(arguments)
-    calls = zip(values["tool_calls"], given, strict=True)
-    values["tool_calls"] = [[name, argument, call_id] for (name, _, call_id), argument in calls]
-    return json.dumps(values, ensure_ascii=False)
+def with_calls(details: str, calls: str) -> str:
+    """Return the details of a message with its tool calls."""
+    return json.dumps({**json.loads(details), CALLS: json.loads(calls)}, ensure_ascii=False)
 
 
 def whole(
@@ -101,25 +98,24 @@ def whole(
     names: Collection[str] = LONG_TEXTS,
 ) -> list[tuple[Any, ...]] | None:
     """
-    Return rows of messages with their long texts; None where one was erased since they were read.
+    Return rows of messages with some of their long texts; None where one was erased since they were read.
 
-    `columns` are those of the rows, `number` and `piece_count` among them. Where not all names are asked for, the rows
-    must be read in the same transaction.
+    `columns` are those of the rows, `number` and `piece_count` among them.
     """
     number, count = columns.index("number"), columns.index("piece_count")
     wanted = {row[number]: row[count] for row in rows if row[count]}
     if not wanted:
         return list(rows)
     pieces = read(*select_pieces(wanted, names))
-    if len(names) == len(LONG_TEXTS) and len(pieces) != sum(wanted.values()):
+    if len(pieces) != sum(wanted.values()):
         return None
-    texts = texts_of(pieces)
+    texts = texts_of(pieces, names)
     return [_filled(row, columns, texts[row[number]]) if row[number] in texts else row for row in rows]
 
 
 def _filled(row: tuple[Any, ...], columns: Sequence[str], texts: Mapping[str, str]) -> tuple[Any, ...]:
     values = dict(zip(columns, row, strict=True))
     values |= {name: text for name, text in texts.items() if name in values}
-    if ARGUMENTS in texts and "details" in values:
-        values["details"] = with_arguments(values["details"], texts[ARGUMENTS])
+    if CALLS in texts and "details" in values:
+        values["details"] = with_calls(values["details"], texts[CALLS])
     return tuple(values.values())

@@ -17,12 +17,18 @@ import duckdb
 from memoryd.store.duckdb.facets import Tell, refresh_filter_terms
 from memoryd.store.duckdb.files import beside, connect, let_go, size_of, unreadable
 from memoryd.store.duckdb.migrations import MIGRATIONS, Migration, migrate
+from memoryd.store.duckdb.migrations.conversations import long_texts
 from memoryd.store.duckdb.proof import Header, noted_of, prove, prove_unchanged, refuse_lost
 from memoryd.store.duckdb.watermark import CommitWatermark
 from memoryd.store.durable import copy_file
 from memoryd.store.refusal import StoreInUse, StoreRefused
 
 __all__ = ["Opened", "lock_database", "open_database"]
+
+
+MIGRATION_TIMES = 4  # the memory of store.memory_limit_bytes, while an older schema may have very long rows
+WRITES_ANEW = 3  # times its size that a database may take while a table is written anew: with a copy and the log
+LAST_THAT_WRITES_ANEW = MIGRATIONS.index(long_texts) + 1
 
 
 @dataclass(slots=True)
@@ -129,17 +135,27 @@ def _open_locked(
             raise StoreRefused(f"{left} is a folder; memoryd keeps a file of that name, so remove it")
         if left != aside:
             left.unlink(missing_ok=True)  # a copy that was not finished; see compact.py
+    shutil.rmtree(beside(path, ".tmp"), ignore_errors=True)  # what a killed process had no memory for, in clear
     if wal.exists() and not aside.exists() and not _copy_log(wal, aside):
         found = prove_unchanged(path, noted, memory_limit_bytes, latest=len(migrations), reads_all=False)
         _refuse_without_room(path, found, len(migrations))
-    con = connect(path, memory_limit_bytes)
+    con, copy = connect(path, memory_limit_bytes), None
     try:
         header = prove(con, path, noted, latest=len(migrations))
         if 0 < header.schema_version < len(migrations):
             _refuse_without_room(path, header, len(migrations))
             con.execute("CHECKPOINT")
-            _copy_before(path, header.schema_version + 1)
-        migrate(con, header.schema_version, migrations, store_id=str(header.store_id), random_bytes=random_bytes)
+            copy = _copy_before(path, header.schema_version + 1)
+            con.execute(f"SET memory_limit = '{MIGRATION_TIMES * memory_limit_bytes}B'")
+        try:
+            migrate(con, header.schema_version, migrations, store_id=str(header.store_id), random_bytes=random_bytes)
+        except duckdb.Error:
+            if copy is not None and _schema_of(con) == header.schema_version:
+                copy.unlink(missing_ok=True)  # nothing was changed: it is a copy of what is there
+            raise
+        if copy is not None:
+            con.close()
+            con = connect(path, memory_limit_bytes)
         made = con.execute("SELECT value FROM meta WHERE name = 'secret'").fetchall()[0][0]
     except duckdb.Error as error:
         let_go(con)
@@ -178,7 +194,7 @@ def _refuse_without_room(path: Path, header: Header, latest: int) -> None:
     """Raise StoreRefused where a migration needs a copy that there is no room for, before the log is folded in."""
     if not 0 < header.schema_version < latest:
         return
-    needed = size_of(path)
+    needed = size_of(path) * (WRITES_ANEW if header.schema_version < LAST_THAT_WRITES_ANEW else 1)
     if shutil.disk_usage(path.parent).free < needed:
         raise StoreRefused(_no_copy(path, header.schema_version + 1, "No space left on device", needed))
 
@@ -190,10 +206,19 @@ def _no_copy(path: Path, version: int, why: str | None, needed: int) -> str:
     )
 
 
-def _copy_before(path: Path, version: int) -> None:
+def _schema_of(con: duckdb.DuckDBPyConnection) -> int:
+    """Return the schema of a database, 0 where it cannot be read any more."""
+    try:
+        return int(con.execute("SELECT value FROM meta WHERE name = 'schema_version'").fetchall()[0][0])
+    except duckdb.Error:
+        return 0
+
+
+def _copy_before(path: Path, version: int) -> Path:
     """Keep the database as it is before it is migrated to a schema."""
     target = beside(path, f".before-schema-{version}")
     try:
         copy_file(path, target)
     except OSError as error:
         raise StoreRefused(_no_copy(path, version, error.strerror, path.stat().st_size)) from None
+    return target

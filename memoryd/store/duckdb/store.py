@@ -61,7 +61,7 @@ class DuckDBFiles:
 
     def paths(self) -> list[Path]:
         path = self._opened.path
-        paths = (path, *path.parent.glob(f"{path.name}.*"))
+        paths = (path, *path.parent.glob(f"{path.name}.*"), *path.parent.glob(f"{path.name}.tmp/*"))
         return sorted(item for item in paths if item.is_file() and item.suffix != RESERVE)
 
     def copies(self) -> list[str]:

@@ -7,10 +7,10 @@ from pathlib import Path
 import duckdb
 
 from memoryd.store.duckdb.compact import remains_of
-from memoryd.store.duckdb.long_texts import PIECE_CHARACTERS
 
 __all__ = ["traces_of"]
 
+MOST_CHARACTERS = 256  # of a text that is looked for in pieces, whose edges have to fit into memory
 ACROSS = """
     WITH edges AS (
         SELECT number, name, piece, text[:len($text)] AS start, text[-len($text):] AS rest FROM long_texts
@@ -18,7 +18,7 @@ ACROSS = """
     SELECT 1 FROM edges JOIN edges AS next
     ON next.number = edges.number AND next.name = edges.name AND next.piece = edges.piece + 1
     WHERE contains(edges.rest || next.start, $text) LIMIT 1"""
-"""Finds a text that stands in two pieces of a long one; of a text that is longer than a piece, its beginning."""
+"""Finds a text that stands in two pieces of a long one."""
 
 
 def _places_of(con: duckdb.DuckDBPyConnection, text: str) -> set[str]:
@@ -26,13 +26,13 @@ def _places_of(con: duckdb.DuckDBPyConnection, text: str) -> set[str]:
     columns = con.execute(
         "SELECT table_name, column_name FROM duckdb_columns() WHERE NOT internal AND data_type = 'VARCHAR'"
     ).fetchall()
-    places = {
-        f"{table}.{column}"
-        for table, column in columns
-        if con.execute(f"SELECT 1 FROM {table} WHERE contains({column}, ?) LIMIT 1", [text]).fetchall()
-    }
-    if ("long_texts", "text") in columns and con.execute(ACROSS, {"text": text[:PIECE_CHARACTERS]}).fetchall():
-        places.add("long_texts.text")
+    places = set()
+    for table, column in columns:
+        in_pieces = (table, column) == ("long_texts", "text")
+        part = text[:MOST_CHARACTERS] if in_pieces else text
+        found = con.execute(f"SELECT 1 FROM {table} WHERE contains({column}, ?) LIMIT 1", [part]).fetchall()
+        if found or (in_pieces and con.execute(ACROSS, {"text": part}).fetchall()):
+            places.add(f"{table}.{column}")
     return places
 
 

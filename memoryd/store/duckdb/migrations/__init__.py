@@ -7,8 +7,10 @@ gave wrong answers after a crash in earlier releases of DuckDB.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+
+import duckdb
 
 from memoryd.store.duckdb.migrations.conversations import (
     authors_of_texts,
@@ -31,13 +33,10 @@ from memoryd.store.duckdb.migrations.memories import (
 from memoryd.store.duckdb.migrations.requests import receipts
 from memoryd.store.duckdb.migrations.work import marks, proposals, work
 
-if TYPE_CHECKING:
-    import duckdb
-
 __all__ = ["MIGRATIONS", "Migration", "migrate"]
 
 SECRET_BYTES = 32  # of the key that signs page tokens
-Migration = Callable[["duckdb.DuckDBPyConnection"], None]
+Migration = Callable[[duckdb.DuckDBPyConnection], None]
 
 
 def meta_tables(con: duckdb.DuckDBPyConnection, store_id: str, secret: bytes) -> None:
@@ -75,5 +74,8 @@ def migrate(
             con.execute("UPDATE meta SET value = ? WHERE name = 'schema_version'", [str(number + 1)])
             con.execute("COMMIT")
         except BaseException:
-            con.execute("ROLLBACK")
+            with contextlib.suppress(
+                duckdb.Error
+            ):  # on a full disk there is none to roll back; the first error is told
+                con.execute("ROLLBACK")
             raise

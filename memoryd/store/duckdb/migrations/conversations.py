@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from itertools import groupby
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
 
 from memoryd.store.duckdb.long_texts import MAX_ROW_BYTES, divided
 from memoryd.store.duckdb.rows import columns_of
@@ -15,7 +17,8 @@ if TYPE_CHECKING:
 __all__ = ["authors_of_texts", "conversations", "grants_of_texts", "long_texts"]
 
 VECTOR = 2048  # rows that DuckDB handles at once
-AT_ONCE = 32  # rows with long texts that are read at a time
+AT_ONCE_BYTES = 16 << 20  # of texts that are moved at a time
+MAY_BE_LONG = MAX_ROW_BYTES // 4  # bytes of a text whose words may be too long for a row
 
 
 def conversations(con: duckdb.DuckDBPyConnection) -> None:
@@ -96,8 +99,8 @@ def long_texts(con: duckdb.DuckDBPyConnection) -> None:
     """
     Move the long texts of messages into pieces; see `long_texts.py`.
 
-    A table of its own takes the rows, a few at a time where they are long: DuckDB reads all rows of a vector at once,
-    also those that were deleted.
+    A table of its own takes the rows, some MiB at a time where they are long: in their old one they would be read with
+    what was deleted near them.
     """
     con.execute("""
         CREATE TABLE long_texts (
@@ -114,38 +117,50 @@ def long_texts(con: duckdb.DuckDBPyConnection) -> None:
             commit_seq BIGINT NOT NULL
         )""")
     con.execute("ALTER TABLE messages ADD COLUMN piece_count BIGINT DEFAULT 0")
-    found = con.execute(f"SELECT rowid FROM messages WHERE text_bytes > {MAX_ROW_BYTES}").fetchall()
-    if not found:
-        return
     ((made,),) = con.execute("SELECT sql FROM duckdb_tables() WHERE table_name = 'messages'").fetchall()
+    sizes = con.execute("SELECT rowid AS place, text_bytes FROM messages ORDER BY place").fetchnumpy()
+    places, text_bytes = (np.asarray(sizes[name], dtype=np.int64) for name in ("place", "text_bytes"))
+    if not (text_bytes > MAY_BE_LONG).any():
+        return
     con.execute(made.replace("messages", "moved", 1))
-    ((last,),) = con.execute("SELECT max(rowid) FROM messages").fetchall()
-    for start, end, has_long in _slices({place // VECTOR for (place,) in found}, last):
-        rows = f"FROM messages WHERE rowid >= {start} AND rowid < {end}"
-        if has_long:
+    for start, end, may_be_long in _slices(places, text_bytes):
+        rows = f"messages WHERE rowid >= {start} AND rowid < {end}"
+        if may_be_long:
             _move(con, rows)
         else:
-            con.execute(f"INSERT INTO moved SELECT * {rows}")
+            con.execute(f"INSERT INTO moved SELECT * FROM {rows}")
     con.execute("DROP TABLE messages")
     con.execute("ALTER TABLE moved RENAME TO messages")
 
 
 def _move(con: duckdb.DuckDBPyConnection, source: str) -> None:
-    """Write some messages to the new table, and their long texts in pieces."""
-    cursor = con.execute(f"SELECT * {source}")
+    """Write some messages to the new table, and their long texts in pieces; one long column is read at a time."""
+    columns = ("content", "details", "metadata", "terms")
+    cursor = con.execute(f"SELECT rowid, * EXCLUDE ({', '.join(columns)}) FROM {source}")
     names = [column[0] for column in cursor.description or ()]
-    found = [divided(dict(zip(names, values, strict=True))) for values in cursor.fetchall()]
+    rows = {values[0]: dict(zip(names[1:], values[1:], strict=True)) for values in cursor.fetchall()}
+    for name in columns:
+        for place, text in con.execute(f"SELECT rowid, {name} FROM {source}").fetchall():
+            rows[place][name] = text
+    found = [divided(rows[place]) for place in sorted(rows)]
     for table, made in (("moved", [row for row, _ in found]), ("long_texts", [p for _, some in found for p in some])):
         if made:
-            columns = columns_of(made)  # noqa: F841  DuckDB finds it by its name
-            con.execute(f"INSERT INTO {table} BY NAME SELECT * FROM columns")
+            columns_of_rows = columns_of(made)  # noqa: F841  DuckDB finds it by its name
+            con.execute(f"INSERT INTO {table} BY NAME SELECT * FROM columns_of_rows")
 
 
-def _slices(vectors: Collection[int], last: int) -> Iterator[tuple[int, int, bool]]:
-    """Yield the first place of some rows, the place after their last, and whether they may have long texts."""
-    near = {vector + n for vector in vectors for n in (-1, 0, 1)}  # a row group that is not full moves those after it
-    for has_long, some in groupby(range(last // VECTOR + 1), key=near.__contains__):
-        places = list(some)
-        step = AT_ONCE if has_long else VECTOR * len(places)
-        for start in range(places[0] * VECTOR, (places[-1] + 1) * VECTOR, step):
-            yield start, start + step, has_long
+def _slices(places: NDArray[np.int64], text_bytes: NDArray[np.int64]) -> Iterator[tuple[int, int, bool]]:
+    """Yield where some rows begin, where they end, and whether they may have long texts: then some MiB of them."""
+    vectors = places // VECTOR
+    long = np.unique(vectors[text_bytes > MAY_BE_LONG])
+    near = np.isin(vectors, np.concatenate([long - 1, long, long + 1]))  # a row group that is not full moves the next
+    start = 0
+    while start < len(places):
+        if near[start]:
+            fitting = int(np.searchsorted(np.cumsum(text_bytes[start : start + VECTOR]), AT_ONCE_BYTES))
+            others = np.flatnonzero(~near[start : start + max(1, fitting)])
+        else:
+            fitting, others = len(places), np.flatnonzero(near[start:])
+        end = min(start + max(1, fitting), start + int(others[0]) if len(others) else len(places))
+        yield int(places[start]), int(places[end - 1]) + 1, bool(near[start])
+        start = end
