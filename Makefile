@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 PROTOS := $(sort $(wildcard proto/memoryd/v1/*.proto))
 SERVICES := $(filter %_service.proto,$(PROTOS))
 DATA ?=
-JOBS ?= 3  # test files at a time: on two cores, a third uses what the others wait
+JOBS ?= 3  # tests at a time: on two cores, a third uses what the others wait
 
 .PHONY: other-python help setup demo serve test quick check proto stubs-check client client-check completion completion-check graph graph-check lint types architecture bench eval ablate tune compare compare-others test-llm train-readers fuzz properties soak dashboard faults crash attack mutants lock wheel release model-wheel deb test-deb test-image clean
 
@@ -32,7 +32,7 @@ serve: $(READY)  ## Run the daemon in the foreground on the default socket
 	$(BIN)/memoryd serve
 
 test: check  ## Everything: lint, types, architecture, generated code, all tests
-	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
 QUICK := tests/conformance tests/knowledge $(addprefix tests/test_,$(addsuffix .py,classes config context embedding fault_sweep faults idempotency index model mutants order token wire))
 quick: $(READY)  ## The inner loop: lint, and the tests that start no daemon, on the reference store
