@@ -5,8 +5,8 @@ from __future__ import annotations
 MUTANTS_OF_OPERATIONS = [
     (
         "memoryd/store/duckdb/long_texts.py",
-        "in sorted(pieces, key=lambda row: row[:3]):",
-        "in pieces:",
+        "in sorted((row for row in pieces if row[1] in names), key=lambda row: row[:3]):",
+        "in (row for row in pieces if row[1] in names):",
         "tests/test_long_messages.py",
     ),
     (
@@ -29,8 +29,8 @@ MUTANTS_OF_OPERATIONS = [
     ),
     (
         "memoryd/store/duckdb/migrations/conversations.py",
-        "for n in (-1, 0, 1)}",
-        "for n in ()}",
+        "np.isin(vectors, np.concatenate([long - 1, long, long + 1]))",
+        "np.isin(vectors, [-1])",
         "tests/test_long_messages.py",
     ),
     (

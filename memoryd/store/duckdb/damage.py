@@ -44,7 +44,8 @@ def read_everything(con: duckdb.DuckDBPyConnection) -> None:
     """
     Read every column of every table, so that a block that cannot be read is found; duckdb.Error.
 
-    DuckDB reads 2,048 rows at once, however long they are; where they need too much memory, a few are read at a time.
+    DuckDB reads 2,048 rows at once, however long they are; where they need too much memory, a few are read at a time,
+    column by column.
     """
     for (table,) in con.execute("SELECT table_name FROM duckdb_tables() WHERE NOT internal").fetchall():
         read = f'SELECT bit_xor(hash(COLUMNS(*))) FROM "{table}"'
@@ -52,5 +53,7 @@ def read_everything(con: duckdb.DuckDBPyConnection) -> None:
             con.execute(read).fetchall()
         except duckdb.OutOfMemoryException:
             last = con.execute(f'SELECT max(rowid) FROM "{table}"').fetchall()[0][0]
-            for first in range(0, int(last) + 1, FEW_ROWS):
-                con.execute(f"{read} WHERE rowid BETWEEN {first} AND {first + FEW_ROWS - 1}").fetchall()
+            for column, *_ in con.execute(f'DESCRIBE "{table}"').fetchall():
+                for first in range(0, int(last) + 1, FEW_ROWS):
+                    rows = f'"{table}" WHERE rowid BETWEEN {first} AND {first + FEW_ROWS - 1}'
+                    con.execute(f'SELECT bit_xor(hash("{column}")) FROM {rows}').fetchall()

@@ -99,6 +99,8 @@ def long_texts(con: duckdb.DuckDBPyConnection) -> None:
     """
     Move the long texts of messages into pieces; see `long_texts.py`.
 
+    A checkpoint with zstd takes a twentieth of the time of what DuckDB would choose (dict_fsst): 0.2 s for 40 MB.
+
     A table of its own takes the rows, some MiB at a time where they are long: in their old one they would be read with
     what was deleted near them.
     """
@@ -113,7 +115,7 @@ def long_texts(con: duckdb.DuckDBPyConnection) -> None:
             id VARCHAR NOT NULL,
             name VARCHAR NOT NULL,
             piece BIGINT NOT NULL,
-            text VARCHAR NOT NULL,
+            text VARCHAR USING COMPRESSION zstd NOT NULL,
             commit_seq BIGINT NOT NULL
         )""")
     con.execute("ALTER TABLE messages ADD COLUMN piece_count BIGINT DEFAULT 0")
