@@ -52,11 +52,25 @@ def test_the_way_back_and_forth(folder):
     older = open_older(folder)
     assert (BEFORE, 0) == (older.schema_version, older.commit_seq)
     older.close()
+    refused = command(folder, "downgrade", "--dry-run")
+    assert (78, True) == (refused.returncode, f"has schema {BEFORE} already" in refused.stderr), refused.stderr
     assert BEFORE == check_store(options(folder)).schema_version
     kept = Path(done.kept)
     for suffix in ("", ".wal", ".seq"):
         kept.with_name(kept.name + suffix).rename(folder / f"memory.duckdb{suffix}")
     assert 5 == len(contents(folder))
+
+
+def test_what_the_older_store_notes_does_not_reach_the_side_file_of_the_newer_one(folder):
+    upgraded(folder)
+    kept = Path(downgrade_store(options(folder)).kept)
+    log = kept.with_name(f"{kept.name}.wal")
+    assert log.stat().st_size
+    log.write_bytes(b"")
+    for suffix in ("", ".wal", ".seq"):
+        kept.with_name(kept.name + suffix).rename(folder / f"memory.duckdb{suffix}")
+    with pytest.raises(StoreRefused, match="5 was acknowledged: 5 are missing"):
+        check_store(options(folder))
 
 
 @pytest.mark.parametrize("step", range(8))
@@ -126,4 +140,4 @@ def test_the_commands(folder):
     assert "gave up 3 transactions, 1 to 3" in back.stdout, back.stderr
     assert "ledger" in back.stderr
     again = command(folder, "downgrade")
-    assert (78, True) == (again.returncode, "there already" in again.stderr)
+    assert (78, True) == (again.returncode, "nothing to go back from" in again.stderr)

@@ -5,23 +5,29 @@ from __future__ import annotations
 import base64
 import json
 import random
+import re
+from functools import partial
 
 import duckdb
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from memory_client import MessageDraft, MessageSearch, StoreDamaged, ToolCall
+from memory_client import InvalidArgument, MessageDraft, MessageSearch, StoreDamaged, ToolCall
 
+from memoryd.embedding.windows import later_windows
+from memoryd.knowledge.grammar.names import any_stands_in, straight
 from memoryd.model.change import NewMessage
 from memoryd.model.conversation import Message, Role
 from memoryd.model.conversation import ToolCall as Call
 from memoryd.model.scope import Owner
+from memoryd.model.validation import fold
 from memoryd.store.conversations import MessageSelector, numbered
 from memoryd.store.duckdb import long_texts as pieces
 from memoryd.store.duckdb.conversation_rows import MESSAGE_COLUMNS, message_of, message_row
 from memoryd.store.duckdb.migrations import MIGRATIONS, long_texts
 from memoryd.store.duckdb.proof import noted_of
 from memoryd.store.duckdb.restoring import rewrite_copy
+from tests.attack.slow_texts import grows_too_fast, growth
 from tests.builders import ALICE, MEMORY_LIMIT, NOW, Local, open_database, open_duckdb, ports_over, ram_store, traces_in
 from tests.test_releases import unpacked
 
@@ -252,3 +258,39 @@ async def test_long_messages_that_come_and_go_during_a_compaction_are_in_it_or_n
         counted = "SELECT count(*), (SELECT sum(piece_count) FROM messages) FROM long_texts"
         ((held, wanted),) = await ports.store._writer.run(lambda con: con.execute(counted).fetchall())
         assert held == wanted > 0
+
+
+ESCAPED = '{"a": "x' + "\\u0315\\u0300" * 2_000 + '"}'
+
+
+def test_marks_that_json_writes_out_are_refused_as_those_of_a_text():
+    for texts in ({"metadata": ESCAPED}, {"tool_calls": (ToolCall("note", ESCAPED),)}):
+        with pytest.raises(InvalidArgument, match="combining marks"):
+            MessageDraft(content="hello", **texts)
+    MessageDraft(
+        content="hello", metadata=r'{"a": "e\u0301 \ud83d"}', tool_calls=(ToolCall("note", r"no JSON: \u0301"),)
+    )
+
+
+def test_texts_that_are_made_to_be_slow_take_no_square_of_their_length():
+    marks, parts = "\u0315\u0300", "The report goes on and on. "
+    for read, text, length in (
+        (fold, marks, 60_000),
+        (partial(any_stands_in, ["Zebedee"]), marks, 60_000),
+        (later_windows, parts, 400_000),
+    ):
+        assert not grows_too_fast(*growth(read, text, length)), read
+
+
+@settings(max_examples=400)
+@given(
+    st.text(alphabet="abBÄ李ß.-’' _1", min_size=1, max_size=5).filter(lambda name: name.strip(" .")),
+    st.text(alphabet="abBÄ李ß.-’' _1\n", max_size=40),
+)
+def test_a_name_stands_where_it_did_before_names_were_looked_for_together(name, text):
+    wanted, line = straight(name), straight(text)
+    begin = r"(?<!\w)(?<!\w-)" if wanted[0].upper() != wanted[0].lower() or wanted[0].isdigit() else ""
+    end = r"(?!\w)(?!-\w)" if wanted[-1].upper() != wanted[-1].lower() or wanted[-1].isdigit() else ""
+    stands = bool(re.search(f"{begin}{re.escape(wanted)}{end}", line))
+    if not (name[:1].isupper() and "." in text):  # code is looked at besides
+        assert stands == any_stands_in(["Zebedee", name], text)

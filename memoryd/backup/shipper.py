@@ -59,7 +59,7 @@ class Shipper:
         self._writer: ChainWriter | None = None
         self._generation = 0
         """That of the store whose file was stored last; 0: none was, or what followed it is not known to be stored."""
-        self._begins_anew = False
+        self._begins_anew = self._is_looked_at = False
         self._reason = ""
         self._file = self._lock = -1
         self._turn = asyncio.Lock()
@@ -299,9 +299,11 @@ class Shipper:
             return f"{last.folder.name} is in clear"
         if last.is_encrypted and cipher is None:
             return f"{last.folder.name} was for other recipients, or its key is not kept here"
-        if last.points and last.points[-1].commit_seq > commit_seq:
+        known = commit_seq if self._is_looked_at else min(commit_seq, self._shipping.opened_seq)
+        self._is_looked_at = True
+        if last.points and last.points[-1].commit_seq > known:  # one that was put back may have caught up since
             self.put_back = (
-                f"{last.folder.name} ends with transaction {last.points[-1].commit_seq}, the store with {commit_seq}"
+                f"{last.folder.name} ends with transaction {last.points[-1].commit_seq}, the store with {known}"
             )
             return self.put_back
         return ""

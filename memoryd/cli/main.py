@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import importlib.metadata
 import os
 import sys
@@ -256,6 +257,8 @@ def _fault_of_system(error: OSError) -> str:
         place = Path(str(error.filename))
         owner = paths.owner_of(place)
         return f"this user may not use {place}; run as {owner}: sudo -u {owner} memoryd …"
+    if error.errno == errno.ENOSPC and not error.filename:
+        return "no space is left where the command writes: its target, the folder of backups, or $TMPDIR"
     where = f"{error.filename}: " if error.filename else ""
     return f"{where}{error.strerror or error}"
 

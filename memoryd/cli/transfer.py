@@ -34,6 +34,7 @@ __all__ = ["add_transfer_commands"]
 CODES = "exit codes: 0 done, 1 failed, 65 the file is damaged or no export"
 FORMAT = 1
 MOST_BYTES = 2 << 20  # of lines that are sent at once
+LONGEST = limits.MAX_MESSAGE_BYTES - (16 << 10)  # bytes of a line that a call takes
 
 
 class Damaged(StartupError):
@@ -243,17 +244,20 @@ def _import(client: Client, args: argparse.Namespace) -> int:
         total = _checked(file, str(args.file))
         file.seek(0)
         counts: dict[str, Counter[str]] = {"new": Counter(), "known": Counter(), "kept": Counter(), "erased": Counter()}
-        sent = 0
+        sent, left_out = 0, list[str]()
         with client(args) as memory, _progress() as show:
-            for first, lines in _batches(islice(file, 1, total + 1)):
+            for first, lines in _batches(_sendable(islice(file, 1, total + 1), left_out)):
                 done = _send(memory, lines, first, args)
                 for name, counter in counts.items():
                     counter.update(getattr(done, f"{name}_counts"))
                 sent += len(lines)
                 show(f"{sent} of {total} lines")
+    for line in left_out:
+        print(f"left out: {line}, more than the {size(LONGEST)} that a call takes", file=sys.stderr)
+    code = 1 if left_out else 0
     if args.json:
-        print(as_json({**counts, "dry_run": args.dry_run}))
-        return 0
+        print(as_json({**counts, "left_out": len(left_out), "dry_run": args.dry_run}))
+        return code
     print(f"{'would store' if args.dry_run else 'stored'} {_told(counts['new'])}")
     if counts["known"]:
         print(f"there already: {_told(counts['known'])}")
@@ -263,7 +267,7 @@ def _import(client: Client, args: argparse.Namespace) -> int:
         print(f"this store was told to erase them, and they stay erased: {_told(counts['erased'])}")
     if counts["new"]["grant"] and not args.dry_run:
         print("grants count after the next start of the daemon; look at them: memoryd sandbox list", file=sys.stderr)
-    return 0
+    return code
 
 
 def _send(memory: Any, lines: list[str], first: int, args: argparse.Namespace) -> ImportedRecords:
@@ -334,14 +338,28 @@ def _type_of(line: bytes, number: int, name: str) -> str:
     return kind
 
 
-def _batches(records: Iterable[bytes]) -> Iterator[tuple[int, list[str]]]:
-    """Yield the lines after the header in parts that one call takes, each with the number of its first line."""
+def _sendable(records: Iterable[bytes], left_out: list[str]) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines after the header with their numbers, and note those that are too long to be sent."""
+    for number, line in enumerate(records, 2):
+        if len(line) <= LONGEST:
+            yield number, line
+        else:
+            record = json.loads(line)
+            left_out.append(f"line {number} ({record['type']} {record.get('id', '')}), {size(len(line))} of JSON")
+
+
+def _batches(records: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, list[str]]]:
+    """Yield lines that follow each other in parts that one call takes, each with the number of its first line."""
     lines: list[str] = []
     first, total = 2, 0
-    for number, line in enumerate(records, 2):
-        if lines and (total + len(line) > MOST_BYTES or len(lines) == limits.MAX_RECORDS):
+    for number, line in records:
+        if lines and (
+            number != first + len(lines) or total + len(line) > MOST_BYTES or len(lines) == limits.MAX_RECORDS
+        ):
             yield first, lines
-            lines, first, total = [], number, 0
+            lines, total = [], 0
+        if not lines:
+            first = number
         lines.append(line.decode().rstrip("\n"))
         total += len(line)
     if lines:

@@ -222,7 +222,8 @@ def _verify(client: Client, args: argparse.Namespace) -> int:
         print(f"{trace.place}: {trace.detail}")
     read = f"{proof.file_count} files, {size(proof.byte_count)}, the tables and the indexes"
     left = "traces are left" if proof.traces else "nothing is left"
-    left = left if known or args.text else "the id is not known"
+    if not known:
+        left = f"the id is not known, and of the text {left}" if args.text else "the id is not known"
     print(f"{left}; read {read}")
     if proof.purge_time is not None:
         print(f"purged {moment(proof.purge_time)}, by the audit log, which names ids by design")

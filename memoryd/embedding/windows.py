@@ -39,12 +39,13 @@ def later_windows(text: str) -> list[str]:
     places = [match.end() for match in _SENTENCE.finditer(text)], [match.end() for match in _SPACE.finditer(text)]
     windows: list[str] = []
     start = 0
-    while True:
+    while True:  # with whole numbers: numpy would make all of `ends` floating at each look-up
         begun = int(ends[start - 1]) if start else 0
         if ends[-1] - begun <= SIZE:
             break
         earliest, shortest, latest, end = (
-            int(np.searchsorted(ends, begun + share * SIZE, side="right")) for share in (EARLIEST, SHORTEST, STEP, 1)
+            int(np.searchsorted(ends, int(begun + share * SIZE), side="right"))
+            for share in (EARLIEST, SHORTEST, STEP, 1)
         )
         end = _cut(places, shortest, end)
         windows.append(text[start:end])

@@ -15,7 +15,7 @@ from memoryd.model.recalled_text import without_recalled
 from memoryd.model.scope import Owner, Scope
 from memoryd.model.short_repr import ShortRepr
 from memoryd.model.trust import Trust
-from memoryd.model.validation import check_id, check_text
+from memoryd.model.validation import check_id, check_text, check_written_out
 
 __all__ = [
     "SOURCES",
@@ -75,6 +75,7 @@ class ToolCall:
         if not called:
             raise InvalidArgument(f"{name}.name is empty; say which tool is called", field=f"{name}.name")
         arguments = check_text(self.arguments, f"{name}.arguments", limit=limits.MAX_TOOL_ARGUMENT_BYTES)
+        check_written_out(arguments, f"{name}.arguments")
         return ToolCall(called, arguments, check_id(self.id, f"{name}.id"))
 
 

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from memoryd.errors import InvalidArgument, LimitExceeded
 from memoryd.model import limits
 from memoryd.model.conversation import Role, ToolCall
-from memoryd.model.validation import check_id, check_text, check_time
+from memoryd.model.validation import check_id, check_text, check_time, check_written_out
 
 __all__ = ["MASK", "Masker", "MessageDraft"]
 
@@ -177,6 +177,7 @@ def _checked_object(text: str | Mapping[str, Any]) -> str:
         raise InvalidArgument("metadata is not valid JSON", field="metadata") from None
     if not isinstance(values, dict):
         raise InvalidArgument("metadata must be a JSON object", field="metadata")
+    check_written_out(text, "metadata")
     return text if values else ""
 
 

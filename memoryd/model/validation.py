@@ -6,6 +6,7 @@ Each returns the value in the form that is kept, or raises InvalidArgument or Li
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,7 +26,9 @@ __all__ = [
     "check_tags",
     "check_text",
     "check_time",
+    "check_written_out",
     "fold",
+    "stream_safe",
     "text_digest",
 ]
 
@@ -82,6 +85,18 @@ def check_text(value: str, name: str, *, limit: int, required: bool = False) -> 
     return text
 
 
+def check_written_out(text: str, name: str) -> None:
+    """Raise InvalidArgument where JSON has, written as numbers of letters, more marks in a row than a text may have."""
+    if "\\u" not in text:
+        return
+    try:
+        plain = json.dumps(json.loads(text), ensure_ascii=False)
+    except (ValueError, RecursionError):
+        return  # no JSON: the numbers stand for nothing
+    if _has_too_many_marks(plain):
+        raise InvalidArgument(f"{name} has more than {MOST_MARKS} combining marks in a row", field=name)
+
+
 def check_id(value: str, name: str) -> str:
     """Return an identifier of the caller's: at most 128 bytes, printable, without outer spaces; empty is fine."""
     text = check_text(value, name, limit=limits.MAX_ID_BYTES)
@@ -131,8 +146,14 @@ def check_time(value: datetime | None, name: str) -> datetime | None:
 
 def fold(text: str) -> str:
     """Return text as it is compared where case and spacing do not matter."""
-    plain = text if text.isascii() else unicodedata.normalize("NFKC", text)
+    plain = text if text.isascii() else unicodedata.normalize("NFKC", stream_safe(text))
     return " ".join(plain.casefold().split())
+
+
+def stream_safe(text: str) -> str:
+    """Return a text with MOST_MARKS of each longer run of combining marks, so that it is normalised in linear time."""
+    quick, exact = _runs_of_marks()
+    return quick.sub(lambda run: exact.sub(lambda marks: marks[0][:MOST_MARKS], run[0]), text)
 
 
 def text_digest(text: str) -> bytes:

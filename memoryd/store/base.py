@@ -152,6 +152,11 @@ class Shipping(Protocol):
         ...
 
     @property
+    def opened_seq(self) -> int:
+        """The number of the last change set when the store was opened."""
+        ...
+
+    @property
     def path(self) -> Path:
         """The file."""
         ...

@@ -23,6 +23,7 @@ from memoryd.domain.ports import Ports
 from memoryd.embedding.windows import codes_of, later_windows
 from memoryd.errors import Contended, TextRefused, Unavailable
 from memoryd.index.analysis import embedded_text
+from memoryd.model import limits
 from memoryd.model.change import ChangeSet, ConversationChange, Embedding
 from memoryd.model.conversation import Message, message_key
 from memoryd.model.embedding import Embedded
@@ -40,6 +41,7 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 300.0  # where nothing can be embedded or 
 LONG_MESSAGE_BYTES = 2000
 LONG_PAGE, LONG_CHARACTERS = 8, 32_768  # long messages of one transaction, or one that is longer
 MOST_CHARACTERS = 4096  # of a message: beyond the window of any model here, and tokenising more takes long
+MOST_READ = limits.MAX_MESSAGE_CONTENT_BYTES  # characters of a message and its tool calls that get windows
 WINDOWS_A_PART = 64  # of a long message, between which others get their vectors: 0.1 s
 MESSAGES, WINDOWS = "messages:", "windows:"  # what the counters of a model begin with: up to which message it is done
 LINE = "messages"  # the caller by whose name the texts wait
@@ -194,7 +196,7 @@ class MessageEmbedder:
         text = embedded_text(message.voice, message.words)
         if len(text.encode()) <= LONG_MESSAGE_BYTES:  # what else is stored with it is long
             return None
-        texts = [text[:MOST_CHARACTERS], *await asyncio.to_thread(later_windows, text)]
+        texts = [text[:MOST_CHARACTERS], *await asyncio.to_thread(later_windows, text[:MOST_READ])]
         made: list[Embedded] = []
         for n in range(0, len(texts), WINDOWS_A_PART):
             while self._ports.shared.lag.appended.is_set() and await self.step():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +13,7 @@ from memoryd.domain.pipeline import Decision, decide_and_commit, no_answer
 from memoryd.domain.ports import Ports
 from memoryd.domain.shared import thread_lock
 from memoryd.errors import TrustTooLow
-from memoryd.knowledge.grammar.names import longest_word, name_key, name_pieces, stands_in
+from memoryd.knowledge.grammar.names import any_stands_in, longest_word, name_key, name_pieces
 from memoryd.model import limits
 from memoryd.model.caller import Caller
 from memoryd.model.change import PURGE, ChangeSet, ConversationChange
@@ -21,7 +22,6 @@ from memoryd.model.erasure import ErasedKind, ErasedThing
 from memoryd.model.scope import Owner, Visibility
 from memoryd.model.trust import Trust
 from memoryd.store.base import Store
-from memoryd.turns import in_turns
 
 __all__ = [
     "FIRST",
@@ -88,11 +88,15 @@ async def occurrences_of(names: Sequence[str], owner: Owner, store: Store) -> Oc
     words = [longest_word(name) for name in names]
     after = 0
     while page := await store.conversations.numbered(after, limit=AT_ONCE, owner=owner, words=words):
-        messages += [message async for _, message in in_turns(page) if _names(names, _texts(message))]
+        messages += await asyncio.to_thread(_naming, names, [message for _, message in page])  # a page may be long
         after = page[-1][0]
     working_memory = await store.conversations.working_memory(owner)
     threads = await _threads(names, owner, store)
     return Occurrences(tuple(messages), tuple(threads), working_memory if _names(names, working_memory.text) else None)
+
+
+def _naming(names: Sequence[str], messages: Sequence[Message]) -> list[Message]:
+    return [message for message in messages if _names(names, _texts(message))]
 
 
 def _texts(message: Message) -> str:
@@ -112,7 +116,7 @@ def _plain(text: str) -> str:
 
 
 def _names(names: Sequence[str], text: str) -> bool:
-    return bool(text) and any(stands_in(name, text) for name in names)
+    return bool(text) and any_stands_in(names, text)
 
 
 async def _threads(names: Sequence[str], owner: Owner, store: Store) -> list[Thread]:

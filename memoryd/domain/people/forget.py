@@ -21,7 +21,7 @@ from memoryd.entities.lookup import Naming, known_as
 from memoryd.errors import EntityNotFound, TrustTooLow
 from memoryd.index.analysis import analyse
 from memoryd.index.cache import ScopeIndexes
-from memoryd.knowledge.grammar.names import stands_in
+from memoryd.knowledge.grammar.names import any_stands_in
 from memoryd.model import limits
 from memoryd.model.caller import Caller
 from memoryd.model.change import ChangeSet, Entry
@@ -210,7 +210,7 @@ async def _proposed(names: Sequence[str], owner: Owner, caller: Caller, store: S
     return [
         proposal
         async for proposal in in_turns(waiting)
-        if not proposal.trust.outranks(caller.trust) and any(stands_in(name, proposal.content) for name in names)
+        if not proposal.trust.outranks(caller.trust) and any_stands_in(names, proposal.content)
     ]
 
 
@@ -224,9 +224,7 @@ async def _with_name(names: Sequence[str], owner: Owner, indexes: ScopeIndexes) 
         for name in names
         for memory in index.with_words(list(dict.fromkeys(analyse(name))), limit=limits.MAX_NAMED_IDS)
     }
-    return [
-        memory async for memory in in_turns(likely.values()) if any(stands_in(name, memory.content) for name in names)
-    ]
+    return [memory async for memory in in_turns(likely.values()) if any_stands_in(names, memory.content)]
 
 
 def _without(memory: Memory, naming: Naming) -> Memory:

@@ -48,7 +48,7 @@ WINDOW, WIDER = 4, 16  # of a page: how many times its size is looked at, and ho
 NUMBER = MESSAGE_COLUMNS.index("number")
 MOST_READS = 20  # of a page whose long messages are erased one by one meanwhile
 FEW_PLACES = 32  # of messages in several threads
-FEW_MESSAGES = 16  # of a page: as many are read whatever their size, some 20 MB at the most
+FEW_MESSAGES = 16  # of a page: as many are read whatever their size, 64 MB with all tool calls there may be
 OTHERWISE_WRITTEN = r"\\u|[\x{ff01}-\x{ff5e}\x{300}-\x{36f}]"
 """Letters as their numbers in JSON, in full width, or with marks of their own: `contains` finds no word in these."""
 

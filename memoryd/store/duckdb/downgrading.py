@@ -40,10 +40,14 @@ def downgrade_database(
             raise StoreRefused(f"{copy} is of database {header.store_id}, not of {noted[0]}")
         kept = beside(path, f".before-downgrade-to-{header.schema_version}")
         done = Downgrade(header.schema_version, before, header.commit_seq, noted[1], str(copy), str(kept))
+        if kept.exists() and noted[1] <= header.commit_seq:
+            raise StoreRefused(f"{path} has schema {header.schema_version} already; there is nothing to go back from")
+        if kept.exists():
+            raise StoreRefused(
+                f"{kept} is there already, from an earlier way back; if you do not want to return to it, move it away"
+            )
         if dry_run:
             return done
-        if kept.exists():
-            raise StoreRefused(f"{kept} is there already; move it away")
         part = beside(path, ".downgrade")
         try:
             copy_file(copy, part)
@@ -76,9 +80,9 @@ def _copy_of(path: Path, schema: int | None) -> tuple[Path, int]:
 
 def _put_in_place(path: Path, part: Path, kept: Path) -> None:
     """Keep the newer files, then give the older one its name; until its side file follows, none is served."""
-    for suffix in (".wal", ".seq"):
-        if beside(path, suffix).exists():
-            os.link(beside(path, suffix), beside(kept, suffix))
+    copy_file(beside(path, ".seq"), beside(kept, ".seq"))  # a link would be written by the older store, too
+    if beside(path, ".wal").exists():
+        os.link(beside(path, ".wal"), beside(kept, ".wal"))
     os.link(path, kept)
     sync_folder(path.parent)
     beside(path, ".wal").unlink(missing_ok=True)

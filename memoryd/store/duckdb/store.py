@@ -111,6 +111,10 @@ class DuckDBShipping:
         self._opened, self._writer = opened, writer
 
     @property
+    def opened_seq(self) -> int:
+        return self._opened.commit_seq
+
+    @property
     def path(self) -> Path:
         return self._opened.path
 
