@@ -12,7 +12,7 @@ from memory_client import InvalidArgument, MemorydError, MessageDraft, RunNotFou
 
 from memoryd.daemon.config import Config, ScheduleConfig
 from memoryd.daemon.jobs import MOST_ATTEMPTS, Job, Jobs
-from memoryd.errors import Conflict
+from memoryd.errors import Conflict, Unavailable
 from memoryd.learning.follow import Learner
 from memoryd.model.change import ChangeSet
 from memoryd.model.work import EXTRACTION_JOB, Lease, Run, RunState, WorkState
@@ -83,6 +83,34 @@ async def test_a_run_tells_how_far_it_is_and_is_joined_and_cancelled(ports, cloc
     work.let.set()
     again = await jobs.run("gc", trigger="call")
     assert (RunState.DONE, 2) == (again.state, work.runs)
+
+
+async def test_a_run_that_a_full_disk_keeps_from_being_noted_is_told_all_the_same(ports, clock, monkeypatch):
+    work, write = Work(), ports.store.commits.write
+    jobs = jobs_over(ports, clock, decay=work)
+    await jobs.look()
+
+    async def full(*changes):
+        if any(change.runs or change.leases or change.freed_leases for change in changes):
+            raise Unavailable("the disk has 0 MiB free")
+        await write(*changes)
+
+    monkeypatch.setattr(ports.store.commits, "write", full)
+    work.let.clear()
+    begun = await jobs.start("decay")
+    await asyncio.sleep(0)
+    assert (RunState.RUNNING, 1) == ((await jobs.find(begun.id)).state, (await jobs.find(begun.id[:12])).done_count)
+    work.let.set()
+    await jobs._running["decay"][2]
+    assert (RunState.DONE, begun.id) == ((await jobs.find(begun.id)).state, (await jobs.find(begun.id[:12])).id)
+    with pytest.raises(RunNotFound):
+        await jobs.find("a" * 26)
+    clock.pass_days(1)
+    assert ([RunState.DONE], 2) == ([run.state for run in await jobs.look()], work.runs)
+    assert ([], 2) == (await jobs.look(), work.runs)  # it stays due, and waits a while
+    clock.now += timedelta(hours=1)
+    await jobs.look()
+    assert 3 == work.runs
 
 
 async def test_what_fails_is_tried_again_and_then_waits_for_its_next_time(ports, clock):

@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 import secrets
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -39,6 +39,7 @@ LEASE = timedelta(minutes=1)  # after a kill no one runs a job for so long
 RENEW_S = 15.0  # before a lease ends, that of a long run is renewed
 CLOCK_NOTED = timedelta(hours=1)  # so often is the time written down
 LAST_RUNS = 20  # the last that was no dry run is shown
+MOST_UNWRITTEN = 20  # runs that are told although the store has no room to note them
 LEAST_OF_ID = 8  # characters that stand for a run
 LOOK_S = 30.0  # so late may a job begin
 FIRST_PAUSE, LONGEST_PAUSE = timedelta(minutes=1), timedelta(hours=1)  # before a failed run is tried again
@@ -104,6 +105,8 @@ class Jobs:
             ports.measures.count(Event.JOB_RUN, name, RunState.FAILED.value, number=0)  # so that the first shows
         self._running: dict[str, tuple[Run, Progress, asyncio.Task[Run]]] = {}
         self._beginning: set[str] = set()
+        self._unwritten: deque[Run] = deque(maxlen=MOST_UNWRITTEN)
+        """Runs that ended and could not be noted in the store."""
         self._tidied: datetime | None = None
         self._failed: dict[str, tuple[int, datetime]] = {}
         """How often a job has failed in a row, and when it is tried again."""
@@ -204,14 +207,21 @@ class Jobs:
 
     async def find(self, run_id: str) -> Run:
         """Return a run as it is now, by its id or the beginning of it; RunNotFound."""
-        alike = await self._ports.store.work.runs(limit=2, prefix=run_id) if len(run_id) >= LEAST_OF_ID else []
-        run = alike[0] if len(alike) == 1 else None
+        found: dict[str, Run] = {}
+        if len(run_id) >= LEAST_OF_ID:
+            unwritten = [run for run, _, _ in self._running.values()] + list(self._unwritten)
+            found = {run.id: run for run in unwritten if run.id.startswith(run_id)}
+            found |= {run.id: run for run in await self._ports.store.work.runs(limit=2, prefix=run_id)}
+        run = next(iter(found.values())) if len(found) == 1 else None
         if run is None:
             raise RunNotFound(f"there is no run {run_id}; see: memoryd jobs list", field="id")
         return self.now(run)
 
     def now(self, run: Run) -> Run:
-        """Return a run with how far it is."""
+        """Return a run with how far it is, or how it ended where that could not be noted."""
+        ended = next((one for one in self._unwritten if one.id == run.id), None)
+        if ended is not None:
+            return ended
         running = self._running.get(run.job)
         if running is None or running[0].id != run.id:
             return run
@@ -298,6 +308,11 @@ class Jobs:
         )  # fmt: skip
         try:
             await self._write_down(done)
+        except MemorydError as fault:  # the disk may be full: who waits for the run is told all the same
+            self._unwritten.append(done)
+            self._failed.setdefault(run.job, (0, self._clock() + FIRST_PAUSE))  # it stays due
+            why = message_of(fault)
+            log.error("job_not_noted", job=run.job, run=run.id, error=why)  # noqa: TRY400  a trace may hold content
         finally:
             del self._running[run.job]
         duration_s = round(time.monotonic() - began, 3)
