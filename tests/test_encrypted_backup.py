@@ -299,3 +299,27 @@ def test_a_stopped_store_is_taken_for_a_recipient():
         assert (65, True) == (damaged.returncode, b"its key is not what was written" in damaged.stderr), damaged
         missing = memoryd("backup", "take", folder / "b", "--data-dir", folder / "d", "--encrypt-to", folder / "no")
         assert (78, True) == (missing.returncode, b"no cannot be read" in missing.stderr), missing
+
+
+def test_who_opens_only_an_earlier_chain_is_told_the_way_to_it():
+    with short_folder() as folder:
+        key, first = identity_in(folder)
+        other, second = identity_in(folder, "other.txt")
+        for name in ("b", "d"):
+            (folder / name).mkdir()
+        for text, recipient in (("I like tea", first), ("I like coffee", second)):
+            (folder / "to.txt").write_text(recipient)
+            with running(folder / "d") as daemon, daemon.client() as memory:
+                memory.add(text)
+            to = ("--encrypt-to", folder / "to.txt")
+            taken = memoryd("backup", "take", folder / "b", "--data-dir", folder / "d", *to)
+            assert 0 == taken.returncode, taken
+        refused = memoryd("restore", folder / "b", "--data-dir", folder / "r", "--identity", key)
+        way = re.search(rb"it opens 000001-\S+: (--transaction) (\d+)", refused.stderr)
+        assert way is not None, refused
+        words = [word.decode() for word in way.groups()]
+        done = memoryd("restore", folder / "b", "--data-dir", folder / "r", "--identity", key, *words)
+        assert 0 == done.returncode, done
+        with running(folder / "r") as daemon, daemon.client() as memory:
+            assert ["I like tea"] == [one.content for one in memory.pages()]
+        assert 0 == memoryd("restore", folder / "b", "--data-dir", folder / "r2", "--identity", other).returncode

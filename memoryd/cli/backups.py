@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import secrets
 import shlex
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -313,7 +314,7 @@ def _restore_of(args: argparse.Namespace) -> int:
     config, _ = settle(args)
     store, chains = read_store(args.folder)
     chain, point = point_of(chains, transaction=args.transaction, time=args.at)
-    chain.unlock(identity_of(args))
+    _unlock(chain, chains, identity_of(args))
     limit = config.store.memory_limit_bytes
     named = args.chain_name if args.is_snapshot else str(chain.folder)
     told = {"chain": named, "transaction": point.commit_seq, "time": point.time, "dry_run": args.dry_run}
@@ -358,9 +359,33 @@ def _restore_of(args: argparse.Namespace) -> int:
         else:
             print("what was purged later is erased by the first start, before it serves", file=sys.stderr)
         if not args.reopen_sandboxes:
-            serve = f"memoryd serve --data-dir {shlex.quote(str(target))} --reopen-sandboxes"
+            named = f" --config {shlex.quote(str(args.config))}" if args.config else ""
+            serve = f"memoryd serve{named} --data-dir {shlex.quote(str(target))} --reopen-sandboxes"
             print(f"the doors of sandboxes stay closed until: {serve}", file=sys.stderr)
     return 0
+
+
+def _unlock(chain: Chain, chains: Sequence[Chain], identity: Identity | None) -> None:
+    """Get ready to read a chain; NotForUs names the way to an earlier one that the identity opens, if there is any."""
+    from memoryd.backup.refusal import NotForUs
+
+    try:
+        chain.unlock(identity)
+    except NotForUs as error:
+        for other in reversed(chains if identity is not None else ()):
+            before = [point.commit_seq for point in other.points if point.commit_seq < chain.points[0].commit_seq]
+            if before and _opens(identity, other):
+                raise NotForUs(f"{error}; it opens {other.folder.name}: --transaction {before[-1]}") from None
+        raise
+
+
+def _opens(identity: Identity | None, chain: Chain) -> bool:
+    from memoryd.backup.refusal import NotForUs
+
+    with contextlib.suppress(NotForUs):
+        chain.unlock(identity)
+        return True
+    return False
 
 
 def _say(args: argparse.Namespace, told: dict[str, Any], line: str) -> None:
