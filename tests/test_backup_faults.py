@@ -125,6 +125,18 @@ async def test_the_last_state_is_that_of_the_store_that_an_operator_has_put_back
     assert f"ends with transaction {given_up}" in shipper.put_back
 
 
+async def test_a_chain_that_was_asked_for_first_is_gone_on_with_after_a_fault(folder):
+    async with shipped(folder) as (client, shipper):
+        await client.add("before the first look")
+        await shipper.begin_chain()
+        for n in range(3):
+            await client.add(f"note {n}")
+            await shipper.step()
+            shipper._drop()
+    assert ["it was asked for", ""] == [chains_of(the_store(folder))[0].header["reason"], shipper.put_back]
+    assert 1 == len(chains_of(the_store(folder)))
+
+
 def test_a_transaction_is_taken_from_the_newest_chain_that_reaches_it():
     def chain(name: str, *numbers: int) -> Chain:
         made = Chain(Path(name), {}, points=Points())

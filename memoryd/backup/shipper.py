@@ -288,6 +288,13 @@ class Shipper:
 
     def _why_anew(self, last: Chain | None, cipher: Cipher | None, commit_seq: int) -> str:
         """Return why the store does not go on with its last chain, whose key is `cipher`; empty: it does."""
+        known = commit_seq if self._is_looked_at else min(commit_seq, self._shipping.opened_seq)
+        self._is_looked_at = True  # one that was put back may have caught up since it was opened
+        gave_up = last is not None and bool(last.points) and last.points[-1].commit_seq > known
+        if last is not None and gave_up:
+            self.put_back = (
+                f"{last.folder.name} ends with transaction {last.points[-1].commit_seq}, the store with {known}"
+            )
         if self._begins_anew:
             return "it was asked for"
         if last is None:
@@ -299,14 +306,7 @@ class Shipper:
             return f"{last.folder.name} is in clear"
         if last.is_encrypted and cipher is None:
             return f"{last.folder.name} was for other recipients, or its key is not kept here"
-        known = commit_seq if self._is_looked_at else min(commit_seq, self._shipping.opened_seq)
-        self._is_looked_at = True
-        if last.points and last.points[-1].commit_seq > known:  # one that was put back may have caught up since
-            self.put_back = (
-                f"{last.folder.name} ends with transaction {last.points[-1].commit_seq}, the store with {known}"
-            )
-            return self.put_back
-        return ""
+        return self.put_back if gave_up else ""
 
     def _opened_file(self) -> int:
         """
