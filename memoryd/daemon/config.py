@@ -46,7 +46,7 @@ class SandboxConfig:
     directory: str = key_of("", "path", "where the sockets are; empty: sandboxes, next to the admin socket")
     host_id: str = key_of("", "name", "this host, if several share a database: sockets made under another stay closed")
     calls_per_second: float = key_of(100.0, "calls/s", "calls of one grant, also in one burst; 0: no limit", most=1e6)
-    writes_per_day: int = key_of(100_000, "writes", "a grant's adds, deletes and restores in a day of UTC; 0: no limit")
+    writes_per_day: int = key_of(100_000, "writes", "of a grant in a day of UTC, at least one for 16 KiB; 0: no limit")
     stored_memories: int = key_of(100_000, "memories", "what came through a grant and is stored; 0: no limit")
     stored_bytes: int = key_of(
         256 * MIB, "bytes", "of the texts of what came through a grant, summaries and working memories too; 0: no limit"
