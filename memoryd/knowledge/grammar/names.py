@@ -39,7 +39,6 @@ __all__ = [
     "name_pieces",
     "short_forms",
     "spelling",
-    "stands_in",
     "straight",
 ]
 
@@ -55,17 +54,13 @@ _TITLES = frozenset(words("grammar.names_titles"))
 """What tells no two names apart: before one or behind it."""
 
 
-def stands_in(name: str, text: str) -> bool:
-    """
-    Whether a text holds a name, whatever its case, as words of their own; in scripts that have no case, anywhere.
-
-    A part of a longer name or word is none: not "max" in Math.max, nor "Li" in Li-ion or "Anna" in Anna-Lena.
-    """
-    return any_stands_in([name], text)
-
-
 def any_stands_in(names: Sequence[str], text: str) -> bool:
-    """Whether a text holds one of some names; see `stands_in`. It is folded once for all of them."""
+    """
+    Whether a text holds one of some names, whatever its case, as words of their own; in scripts without case, anywhere.
+
+    A part of a longer name or word is none: not "max" in Math.max, nor "Li" in Li-ion or "Anna" in Anna-Lena. The text
+    is folded once for all names.
+    """
     line = straight(text)
     return any(_stands_in(name, line, text) for name in names)
 
@@ -115,7 +110,7 @@ def longest_word(name: str) -> str:
 
 
 def name_key(pieces: Sequence[str]) -> str:
-    """Return what stands for a name, of its pieces: in every text in which `stands_in` finds it they are a run."""
+    """Return what stands for a name, of its pieces: in every text in which `any_stands_in` finds it they are a run."""
     return " ".join(pieces[:_MOST_PIECES])
 
 

@@ -15,11 +15,9 @@ __all__ = [
     "CALLS",
     "CONTENT",
     "LONG_TEXTS",
-    "METADATA",
     "PIECES_MISSING",
     "TERMS",
     "divided",
-    "pieces_of",
     "select_pieces",
     "texts_of",
     "whole",
@@ -58,13 +56,12 @@ def divided(row: Mapping[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]
     pieces = [
         {**whose, "name": name, "piece": n, "text": piece}
         for name, text in texts.items()
-        for n, piece in enumerate(pieces_of(text))
+        for n, piece in enumerate(_pieces_of(text))
     ]
     return {**kept, "piece_count": len(pieces)}, pieces
 
 
-def pieces_of(text: str) -> list[str]:
-    """Return a text in pieces."""
+def _pieces_of(text: str) -> list[str]:
     return [text[n : n + PIECE_CHARACTERS] for n in range(0, len(text), PIECE_CHARACTERS)]
 
 
