@@ -42,6 +42,7 @@ NEEDS = {
     "ConversationService/GetThread": "read_messages",
     "ConversationService/ListThreads": "read_messages",
     "ConversationService/DeleteThread": "delete",
+    "ConversationService/DeleteMessages": "delete",
     "ConversationService/SearchMessages": "search_messages",
     "ConversationService/SetSummary": "summarize",
     "ConversationService/GetSummary": "read_messages",

@@ -11,11 +11,11 @@ from memoryd.model.message_draft import MessageDraft
 class LocalConversations:
     """Methods as of `memory_client.AsyncConversations`."""
 
-    async def append(self, thread_id, messages, *, shared=False, session_id="", request_id=""):
+    async def append(self, thread_id, messages, *, shared=False, session_id="", request_id="", skip_existing=False):
         drafts = [messages] if isinstance(messages, MessageDraft) else messages
         return await append(
             ThreadKey(thread_id, shared), drafts, self._caller, self.ports, now=self.clock(),
-            session_id=session_id, request_id=request_id,
+            session_id=session_id, request_id=request_id, skip_existing=skip_existing,
         )  # fmt: skip
 
     async def messages(self, thread_id, *, shared=False, whole_turns=False, **more):
@@ -33,6 +33,12 @@ class LocalConversations:
             ThreadKey(thread_id, shared), self._caller, self.ports, now=self.clock(),
             with_memories=with_memories, dry_run=dry_run,
         )  # fmt: skip
+
+    async def delete_messages(self, thread_id, message_ids=(), *, shared=False, **more):
+        key = ThreadKey(thread_id, shared)
+        return await erase.erase_messages(
+            key, self._caller, self.ports, now=self.clock(), message_ids=message_ids, **more
+        )
 
     async def search_messages(self, asked):
         return await search.search_messages(asked, self._caller, self.ports, now=self.clock())

@@ -78,8 +78,8 @@ class World:
         text = f"note {self.number} of {self.random.choice(['tea', 'boats', 'Lyon'])}"
         thread = f"t{self.random.randrange(3)}"
         do = self.random.choices(
-            [self.add, self.append, self.purge, self.purge_thread, self.erase_user, self.forget_person],
-            [8, 8, 4, 2, 0.5, 1],
+            [self.add, self.append, self.purge, self.take_back, self.purge_thread, self.erase_user, self.forget_person],
+            [8, 8, 4, 4, 2, 0.5, 1],
         )[0]
         await do(user, text, thread)
 
@@ -100,6 +100,14 @@ class World:
             gone = self.random.choice(memories)
             await user.delete(gone.id, purge=True)
             self.purged([gone.id])
+
+    async def take_back(self, user, _, thread):
+        try:
+            seen = await user.thread(thread)
+        except NotFound:
+            return
+        gone = await user.delete_messages(thread, after_seq=max(0, seen.last_seq - self.random.randrange(4)))
+        self.purged([*gone.message_ids, *({seen.summary} - {"", gone.thread.summary})])
 
     async def purge_thread(self, user, _, thread):
         try:

@@ -46,6 +46,15 @@ def test_what_was_said_is_listed_shown_searched_and_erased(memory, daemon, user)
     assert "\x1b" not in memory("log", "web:1")[1]
     assert "cli:demo" in memory("log", "--search", "which cat allergy", "-n", "1")[1].splitlines()[0]
     assert 2 == len(json.loads(memory("log", "cli:demo", "--json")[1])["messages"])
+    last = json.loads(memory("log", "cli:demo", "--json")[1])["messages"][-1]["id"]
+    assert "would erase 1 of 2 messages of cli:demo" in memory("log", "cli:demo", "--delete", last, "--dry-run")[1]
+    assert 2 == memory("log", "cli:demo", "--delete-after", "1")[0]  # no one is asked
+    assert 2 == memory("log", "cli:demo", "--yes")[0]
+    assert 2 == memory("log", "--delete", last)[0]
+    assert "erased 1 of 2 messages" in memory("log", "cli:demo", "--delete-after", "1", "--yes")[1]
+    assert "would erase 0 of 1 messages" in memory("log", "cli:demo", "--delete", last, "--yes")[1]
+    with daemon.client(user) as host:
+        host.append("cli:demo", MessageDraft(content="and milk"))
     code, out, _ = memory("threads", "--delete", "cli:demo", "--dry-run")
     assert (0, "would erase cli:demo: 2 messages\n") == (code, out)
     code, _, err = memory("threads", "--delete", "cli:demo")

@@ -295,6 +295,8 @@ def test_among_users_of_a_chat_a_sandbox_deletes_and_only_the_host_purges(world)
             lambda: mine.forget_person("Ottilie"),
             lambda: mine.delete_thread("boats", shared=True),
             lambda: mine.delete_thread("boats", shared=True, with_memories=True),
+            lambda: mine.delete_messages("boats", after_seq=0, shared=True),
+            lambda: mine.delete_messages("boats", after_seq=0, shared=True, dry_run=True),
         ):
             with pytest.raises(TrustTooLow):
                 attempt()
@@ -302,5 +304,7 @@ def test_among_users_of_a_chat_a_sandbox_deletes_and_only_the_host_purges(world)
         assert State.LIVE is theirs.restore(said).state
         own = mine.add("Ottilie lives in Bergen", shared=True).memory.id
         assert [own] == list(mine.delete(own, purge=True).deleted_ids)
+        own = mine.append("boats", MessageDraft(content="I row"), shared=True).messages[0].id
+        assert (own,) == mine.delete_messages("boats", [own], shared=True).message_ids
         theirs.delete_thread("boats", shared=True)
         assert [said] == list(host.delete(said, purge=True).deleted_ids)

@@ -67,6 +67,28 @@ def test_notes_of_the_host_are_not_erased_with_the_messages_of_a_sandbox(world, 
         assert inside.delete_thread(thread).thread.id == thread
 
 
+def test_a_sandbox_takes_back_what_it_said_and_nothing_of_the_host(world, thread):
+    with world.admin() as host, world.inside(world.sandbox("full")) as inside:
+        first = inside.append(thread, MessageDraft(content="mine")).messages[0].id
+        host.append(thread, MessageDraft(content="the host's"))
+        last = inside.append(thread, MessageDraft(content="mine too")).messages[0].id
+        learnt = host.add("what the host learnt of it", source=Source(thread_id=thread, message_ids=(last,))).memory.id
+        host.set_summary(thread, "what the host says of it")
+        for asked in (
+            {"after_seq": 0},
+            {"after_seq": 0, "dry_run": True},
+            {"message_ids": [last], "with_memories": True},
+        ):
+            with pytest.raises(TrustTooLow):
+                inside.delete_messages(thread, **asked)
+        assert 3 == host.thread(thread).message_count
+        gone = inside.delete_messages(thread, [first, last])
+        assert ((first, last), (learnt,), "what the host says of it") == (
+            gone.message_ids, gone.memory_ids, gone.thread.summary,
+        )  # fmt: skip
+        assert ["the host's"] == [message.content for message in host.messages(thread).messages]
+
+
 def test_an_empty_thread_of_a_sandbox_keeps_nobody_from_erasing(world, thread):
     with world.inside(world.sandbox("full", user_id=thread)) as inside:
         inside.start_session(thread)

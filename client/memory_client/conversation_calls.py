@@ -13,6 +13,7 @@ from memoryd.model.message_draft import MessageDraft
 from memoryd.model.talk import (
     Appended,
     CompactedThread,
+    ErasedMessages,
     ErasedThread,
     FoundMessages,
     MessagePage,
@@ -54,7 +55,13 @@ def _text(value: object, name: str) -> str:
 
 
 def append(
-    identity: Identity, key: Key, drafts: Sequence[MessageDraft], session_id: str, request_id: str
+    identity: Identity,
+    key: Key,
+    drafts: Sequence[MessageDraft],
+    session_id: str,
+    request_id: str,
+    *,
+    skip_existing: bool = False,
 ) -> Call[Appended]:
     """AppendMessages."""
 
@@ -67,6 +74,7 @@ def append(
             session_id=session_id,
             messages=map(draft_to_pb, drafts),
             request_id=request_id_of(request_id),
+            skip_existing=skip_existing,
         )
 
     def parse(answer: Any) -> Appended:
@@ -149,6 +157,44 @@ def delete_thread(identity: Identity, key: Key, *, with_memories: bool, dry_run:
         )
 
     return _call("DeleteThread", build(make, identity), pb.DeleteThreadResponse, parse, retryable=dry_run)
+
+
+def delete_messages(
+    identity: Identity,
+    key: Key,
+    message_ids: Sequence[str],
+    *,
+    after_seq: int | None,
+    with_memories: bool,
+    dry_run: bool,
+) -> Call[ErasedMessages]:
+    """DeleteMessages."""
+
+    def make() -> Any:
+        if isinstance(message_ids, str):
+            raise InvalidArgument("message_ids must be a list of ids", field="message_ids")
+        request = pb.DeleteMessagesRequest(
+            thread_id=key[0],
+            shared=key[1],
+            message_ids=message_ids,
+            with_memories=with_memories,
+            dry_run=dry_run,
+        )
+        if after_seq is not None:
+            request.after_seq = count(after_seq, "after_seq")
+        return request
+
+    def parse(answer: Any) -> ErasedMessages:
+        return ErasedMessages(
+            thread_from_pb(answer.thread),
+            tuple(answer.message_ids),
+            answer.deleted_count,
+            tuple(answer.memory_ids),
+            tuple(answer.backups),
+            answer.dry_run,
+        )
+
+    return _call("DeleteMessages", build(make, identity), pb.DeleteMessagesResponse, parse, retryable=dry_run)
 
 
 def search_messages(identity: Identity, given: MessageSearch | str) -> Call[FoundMessages]:

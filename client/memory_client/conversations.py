@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from memoryd.model.talk import (
         Appended,
         CompactedThread,
+        ErasedMessages,
         ErasedThread,
         FoundMessages,
         MessagePage,
@@ -114,11 +115,19 @@ class Conversations:
         shared: bool = False,
         session_id: str = "",
         request_id: str = "",
+        skip_existing: bool = False,
     ) -> Appended:
-        """Append up to 100 messages in order, all or none; a request_id is made where none is given."""
+        """
+        Append up to 100 messages in order, all or none; a request_id is made where none is given.
+
+        With skip_existing, those whose id the thread has with the same content are answered as they are.
+        """
         drafts = conversation_calls.messages_of(messages)
         key = (thread_id, shared)
-        return self._send(conversation_calls.append(self.identity, key, drafts, session_id, request_id))
+        call = conversation_calls.append(
+            self.identity, key, drafts, session_id, request_id, skip_existing=skip_existing
+        )
+        return self._send(call)
 
     def messages(  # noqa: PLR0913  one argument for each field of the contract
         self,
@@ -193,6 +202,31 @@ class Conversations:
         """Erase a thread for good, with_memories also what was learnt from it; with dry_run only tell what goes."""
         call = conversation_calls.delete_thread(
             self.identity, (thread_id, shared), with_memories=with_memories, dry_run=dry_run
+        )
+        return self._send(call)
+
+    def delete_messages(
+        self,
+        thread_id: str,
+        message_ids: Sequence[str] = (),
+        *,
+        after_seq: int | None = None,
+        shared: bool = False,
+        with_memories: bool = False,
+        dry_run: bool = False,
+    ) -> ErasedMessages:
+        """
+        Erase messages of a thread for good: those of some ids, or all after a place; with dry_run only tell what goes.
+
+        What was learnt from them is named; with_memories it goes too.
+        """
+        call = conversation_calls.delete_messages(
+            self.identity,
+            (thread_id, shared),
+            message_ids,
+            after_seq=after_seq,
+            with_memories=with_memories,
+            dry_run=dry_run,
         )
         return self._send(call)
 

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from memoryd.errors import InvalidArgument, LimitExceeded
 from memoryd.model import limits
-from memoryd.model.conversation import Role, ToolCall
+from memoryd.model.conversation import Message, Role, ToolCall
 from memoryd.model.validation import check_id, check_text, check_time, check_written_out
 
 __all__ = ["MASK", "Masker", "MessageDraft"]
@@ -19,6 +19,7 @@ __all__ = ["MASK", "Masker", "MessageDraft"]
 ROLES = {"developer": "system", "function": "tool", "human": "user", "ai": "assistant", "model": "assistant"}
 """What the APIs of models call a role that has another name here."""
 MASK = "[masked]"  # what stands in place of a credential
+_SAID = ("content", "role", "name", "tool_calls", "tool_call_id", "input_source", "metadata")
 CHARACTERS_A_CALL = 64  # what the name and the id of a tool call count as
 
 
@@ -74,6 +75,10 @@ class MessageDraft:
         """How much there is to look through: its texts, and something for each name and id."""
         calls = sum(len(call.arguments) + CHARACTERS_A_CALL for call in self.tool_calls)
         return len(self.content) + len(self.metadata) + calls
+
+    def says_the_same(self, message: Message) -> bool:
+        """Whether a message that is stored says what this one says, whenever it was said."""
+        return all(getattr(self, name) == getattr(message, name) for name in _SAID)
 
     def masked(self, masker: Masker, is_token: Callable[[str], bool]) -> MessageDraft:
         """

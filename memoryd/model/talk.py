@@ -19,6 +19,7 @@ __all__ = [
     "Appended",
     "AppendedMessage",
     "CompactedThread",
+    "ErasedMessages",
     "ErasedThread",
     "FoundMessages",
     "MessageHit",
@@ -41,6 +42,8 @@ class AppendedMessage:
     seq: int
     create_time: datetime
     masked: bool = False
+    existed: bool = False
+    """Whether the thread had it before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +119,19 @@ class ErasedThread:
     thread: Thread
     message_ids: tuple[str, ...]
     memory_ids: tuple[str, ...] = ()
+    backups: tuple[str, ...] = ()
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ErasedMessages:
+    """What messages of a thread went, or would go: all are counted, the first thousand are named."""
+
+    thread: Thread
+    message_ids: tuple[str, ...]
+    deleted_count: int
+    memory_ids: tuple[str, ...] = ()
+    """What was learnt from them: it went too, or stays."""
     backups: tuple[str, ...] = ()
     dry_run: bool = False
 

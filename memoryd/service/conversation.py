@@ -7,7 +7,7 @@ from typing import Any
 
 from memoryd.domain.conversation import messages, threads, waking
 from memoryd.domain.conversation.append import append
-from memoryd.domain.conversation.erase import erase_thread
+from memoryd.domain.conversation.erase import erase_messages, erase_thread
 from memoryd.domain.conversation.search import search_messages
 from memoryd.domain.conversation.threads import ThreadKey
 from memoryd.domain.ports import Ports
@@ -51,6 +51,7 @@ class ConversationService:
             now=call.now,
             session_id=request.session_id,
             request_id=request.request_id,
+            skip_existing=request.skip_existing,
         )
         call.touched([message.id for message in done.messages])
         return pb.AppendMessagesResponse(
@@ -112,6 +113,27 @@ class ConversationService:
         return pb.DeleteThreadResponse(
             thread=thread_to_pb(_readable(gone.thread, call)),
             message_ids=gone.message_ids,
+            memory_ids=gone.memory_ids,
+            backups=gone.backups,
+            dry_run=gone.dry_run,
+        )
+
+    async def DeleteMessages(self, request: pb.DeleteMessagesRequest, call: Call) -> pb.DeleteMessagesResponse:
+        gone = await erase_messages(
+            _key(request),
+            call.caller,
+            self._ports,
+            now=call.now,
+            message_ids=check_ids(request.message_ids, "message_ids", limit=limits.MAX_BATCH),
+            after_seq=request.after_seq if request.HasField("after_seq") else None,
+            with_memories=request.with_memories,
+            dry_run=request.dry_run,
+        )
+        call.touched([*gone.message_ids, *(gone.memory_ids if request.with_memories else ())])
+        return pb.DeleteMessagesResponse(
+            thread=thread_to_pb(_readable(gone.thread, call)),
+            message_ids=gone.message_ids,
+            deleted_count=gone.deleted_count,
             memory_ids=gone.memory_ids,
             backups=gone.backups,
             dry_run=gone.dry_run,

@@ -77,6 +77,7 @@ RULES: Mapping[str, Rule] = {
     "ConversationService/GetThread": Rule(Permission.READ_MESSAGES),
     "ConversationService/ListThreads": Rule(Permission.READ_MESSAGES),
     "ConversationService/DeleteThread": Rule(Permission.DELETE),
+    "ConversationService/DeleteMessages": Rule(Permission.DELETE),
     "ConversationService/SearchMessages": Rule(Permission.SEARCH_MESSAGES),
     "ConversationService/SetSummary": Rule(Permission.SUMMARIZE),
     "ConversationService/GetSummary": Rule(Permission.READ_MESSAGES),

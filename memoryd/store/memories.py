@@ -100,6 +100,8 @@ class MemorySelector:
     is_statement: bool = False
     """Only kinds that are judged, and not expired by `created_until`."""
     kinds: Collection[Kind] | None = None
+    learnt_from: str = ""
+    """A thread that their source names."""
     created_after: datetime | None = None
     created_until: datetime | None = None
     ended_after: datetime | None = None
@@ -121,6 +123,7 @@ class MemorySelector:
             and self.grant_id in {"", memory.grant_id}
             and (self.naming is None or any(mention.entity_id in self.naming for mention in memory.mentions))
             and (self.kinds is None or memory.kind in self.kinds)
+            and self.learnt_from in {"", memory.source.thread_id}
         )
 
     def _is_in_state(self, memory: Memory) -> bool:

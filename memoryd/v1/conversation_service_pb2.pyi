@@ -31,12 +31,15 @@ class AppendedMessage(google.protobuf.message.Message):
     SEQ_FIELD_NUMBER: builtins.int
     CREATE_TIME_FIELD_NUMBER: builtins.int
     MASKED_FIELD_NUMBER: builtins.int
+    EXISTED_FIELD_NUMBER: builtins.int
     id: builtins.str
     """Its id."""
     seq: builtins.int
     """Its place in the thread."""
     masked: builtins.bool
     """Whether a credential in it was masked."""
+    existed: builtins.bool
+    """Whether the thread had it before: with skip_existing."""
     @property
     def create_time(self) -> google.protobuf.timestamp_pb2.Timestamp:
         """When it was said."""
@@ -48,10 +51,11 @@ class AppendedMessage(google.protobuf.message.Message):
         seq: builtins.int = ...,
         create_time: google.protobuf.timestamp_pb2.Timestamp | None = ...,
         masked: builtins.bool = ...,
+        existed: builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["create_time", b"create_time"]
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["create_time", b"create_time", "id", b"id", "masked", b"masked", "seq", b"seq"]
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["create_time", b"create_time", "existed", b"existed", "id", b"id", "masked", b"masked", "seq", b"seq"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
 
 Global___AppendedMessage: typing_extensions.TypeAlias = AppendedMessage
@@ -129,6 +133,7 @@ class AppendMessagesRequest(google.protobuf.message.Message):
     SESSION_ID_FIELD_NUMBER: builtins.int
     MESSAGES_FIELD_NUMBER: builtins.int
     REQUEST_ID_FIELD_NUMBER: builtins.int
+    SKIP_EXISTING_FIELD_NUMBER: builtins.int
     agent_id: builtins.str
     """The agent that it is about. Empty: "default"."""
     user_id: builtins.str
@@ -145,6 +150,11 @@ class AppendMessagesRequest(google.protobuf.message.Message):
     """
     request_id: builtins.str
     """A UUID of the caller's: the same id gets the first answer, for 7 days. Empty: not idempotent."""
+    skip_existing: builtins.bool
+    """Whether a message whose id the thread has already is passed over, where it says the same (all but its create_time
+    is compared): it is answered as it is. One that says something else is ABORTED (CONFLICT). For what is appended
+    again with new ones behind it: an import that goes on, a session that has grown.
+    """
     @property
     def messages(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[memoryd.v1.conversation_pb2.Message]:
         """The messages, 1 to 100. Required."""
@@ -160,8 +170,9 @@ class AppendMessagesRequest(google.protobuf.message.Message):
         session_id: builtins.str = ...,
         messages: collections.abc.Iterable[memoryd.v1.conversation_pb2.Message] | None = ...,
         request_id: builtins.str = ...,
+        skip_existing: builtins.bool = ...,
     ) -> None: ...
-    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["agent_id", b"agent_id", "chat_id", b"chat_id", "messages", b"messages", "request_id", b"request_id", "session_id", b"session_id", "shared", b"shared", "thread_id", b"thread_id", "user_id", b"user_id"]
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["agent_id", b"agent_id", "chat_id", b"chat_id", "messages", b"messages", "request_id", b"request_id", "session_id", b"session_id", "shared", b"shared", "skip_existing", b"skip_existing", "thread_id", b"thread_id", "user_id", b"user_id"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
 
 Global___AppendMessagesRequest: typing_extensions.TypeAlias = AppendMessagesRequest
@@ -513,6 +524,113 @@ class DeleteThreadResponse(google.protobuf.message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
 
 Global___DeleteThreadResponse: typing_extensions.TypeAlias = DeleteThreadResponse
+
+@typing.final
+class DeleteMessagesRequest(google.protobuf.message.Message):
+    """Which messages to erase: message_ids or after_seq, one of them."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    AGENT_ID_FIELD_NUMBER: builtins.int
+    USER_ID_FIELD_NUMBER: builtins.int
+    CHAT_ID_FIELD_NUMBER: builtins.int
+    THREAD_ID_FIELD_NUMBER: builtins.int
+    SHARED_FIELD_NUMBER: builtins.int
+    MESSAGE_IDS_FIELD_NUMBER: builtins.int
+    AFTER_SEQ_FIELD_NUMBER: builtins.int
+    WITH_MEMORIES_FIELD_NUMBER: builtins.int
+    DRY_RUN_FIELD_NUMBER: builtins.int
+    agent_id: builtins.str
+    """The agent that it is about. Empty: "default"."""
+    user_id: builtins.str
+    """The user who asks."""
+    chat_id: builtins.str
+    """The chat in which is asked."""
+    thread_id: builtins.str
+    """The thread: the caller's own key, at most 128 bytes. Required."""
+    shared: builtins.bool
+    """Whether it is a thread of chat_id, which is then required, and not of the user."""
+    after_seq: builtins.int
+    """All messages after this place; 0: all that the thread has."""
+    with_memories: builtins.bool
+    """Whether what was learnt from them goes too, also where it was learnt from others besides."""
+    dry_run: builtins.bool
+    """Only say what would go."""
+    @property
+    def message_ids(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
+        """These messages, at most 100."""
+
+    def __init__(
+        self,
+        *,
+        agent_id: builtins.str = ...,
+        user_id: builtins.str = ...,
+        chat_id: builtins.str = ...,
+        thread_id: builtins.str = ...,
+        shared: builtins.bool = ...,
+        message_ids: collections.abc.Iterable[builtins.str] | None = ...,
+        after_seq: builtins.int | None = ...,
+        with_memories: builtins.bool = ...,
+        dry_run: builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["_after_seq", b"_after_seq", "after_seq", b"after_seq"]
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["_after_seq", b"_after_seq", "after_seq", b"after_seq", "agent_id", b"agent_id", "chat_id", b"chat_id", "dry_run", b"dry_run", "message_ids", b"message_ids", "shared", b"shared", "thread_id", b"thread_id", "user_id", b"user_id", "with_memories", b"with_memories"]
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__after_seq: typing_extensions.TypeAlias = typing.Literal["after_seq"]
+    _WhichOneofArgType__after_seq: typing_extensions.TypeAlias = typing.Literal["_after_seq", b"_after_seq"]
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__after_seq) -> _WhichOneofReturnType__after_seq | None: ...
+
+Global___DeleteMessagesRequest: typing_extensions.TypeAlias = DeleteMessagesRequest
+
+@typing.final
+class DeleteMessagesResponse(google.protobuf.message.Message):
+    """What went, or would go."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    THREAD_FIELD_NUMBER: builtins.int
+    MESSAGE_IDS_FIELD_NUMBER: builtins.int
+    DELETED_COUNT_FIELD_NUMBER: builtins.int
+    MEMORY_IDS_FIELD_NUMBER: builtins.int
+    BACKUPS_FIELD_NUMBER: builtins.int
+    DRY_RUN_FIELD_NUMBER: builtins.int
+    deleted_count: builtins.int
+    """How many they are."""
+    dry_run: builtins.bool
+    """Whether nothing went."""
+    @property
+    def thread(self) -> memoryd.v1.conversation_pb2.Thread:
+        """The thread as it is now."""
+
+    @property
+    def message_ids(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
+        """The first 1,000 of the messages, by id, in the order of the thread."""
+
+    @property
+    def memory_ids(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
+        """What was learnt from them, at most 1,000 memories by id: with_memories they went too, else they stay."""
+
+    @property
+    def backups(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
+        """Copies of the database that may still hold it."""
+
+    def __init__(
+        self,
+        *,
+        thread: memoryd.v1.conversation_pb2.Thread | None = ...,
+        message_ids: collections.abc.Iterable[builtins.str] | None = ...,
+        deleted_count: builtins.int = ...,
+        memory_ids: collections.abc.Iterable[builtins.str] | None = ...,
+        backups: collections.abc.Iterable[builtins.str] | None = ...,
+        dry_run: builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["thread", b"thread"]
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["backups", b"backups", "deleted_count", b"deleted_count", "dry_run", b"dry_run", "memory_ids", b"memory_ids", "message_ids", b"message_ids", "thread", b"thread"]
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+
+Global___DeleteMessagesResponse: typing_extensions.TypeAlias = DeleteMessagesResponse
 
 @typing.final
 class SearchMessagesRequest(google.protobuf.message.Message):

@@ -64,6 +64,11 @@ class ConversationServiceStub(object):
                 request_serializer=memoryd_dot_v1_dot_conversation__service__pb2.DeleteThreadRequest.SerializeToString,
                 response_deserializer=memoryd_dot_v1_dot_conversation__service__pb2.DeleteThreadResponse.FromString,
                 _registered_method=True)
+        self.DeleteMessages = channel.unary_unary(
+                '/memoryd.v1.ConversationService/DeleteMessages',
+                request_serializer=memoryd_dot_v1_dot_conversation__service__pb2.DeleteMessagesRequest.SerializeToString,
+                response_deserializer=memoryd_dot_v1_dot_conversation__service__pb2.DeleteMessagesResponse.FromString,
+                _registered_method=True)
         self.SearchMessages = channel.unary_unary(
                 '/memoryd.v1.ConversationService/SearchMessages',
                 request_serializer=memoryd_dot_v1_dot_conversation__service__pb2.SearchMessagesRequest.SerializeToString,
@@ -124,7 +129,7 @@ class ConversationServiceServicer(object):
         the words at once; vectors come in the background. Credentials are masked before anything is stored. The first
         message makes the thread. Idempotent with a request_id. The caller must hold "append". Errors: RESOURCE_EXHAUSTED
         (LIMIT_EXCEEDED): something is too large, or the quota stored_bytes is used up. ABORTED (CONFLICT): the thread
-        has a message of that id. ABORTED (REQUEST_ID_REUSED): make a new request_id.
+        has a message of that id, or with skip_existing another one. ABORTED (REQUEST_ID_REUSED): make a new request_id.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -160,6 +165,17 @@ class ConversationServiceServicer(object):
         """Erases a thread with its messages, sessions, summary and working memory, for good and at once. Not idempotent: a
         second one is NOT_FOUND. The caller must hold "delete". Errors: NOT_FOUND (THREAD_NOT_FOUND): there is no such
         thread; append to it, or stop. PERMISSION_DENIED (TRUST_TOO_LOW): it holds messages of higher trust; stop.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DeleteMessages(self, request, context):
+        """Erases messages of a thread, for good and at once: some by id, or all after a place. The thread goes on, and no
+        place is given again. A summary that covers one of them goes too, unless it is of higher trust than the caller.
+        Many are erased in parts, the last first, and others get their turn between. Idempotent: what is not there is
+        passed over. The caller must hold "delete". Errors: NOT_FOUND (THREAD_NOT_FOUND): there is no such thread; stop.
+        PERMISSION_DENIED (TRUST_TOO_LOW): some are of higher trust, or of another user of the chat; none was erased; stop.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -270,6 +286,11 @@ def add_ConversationServiceServicer_to_server(servicer, server):
                     servicer.DeleteThread,
                     request_deserializer=memoryd_dot_v1_dot_conversation__service__pb2.DeleteThreadRequest.FromString,
                     response_serializer=memoryd_dot_v1_dot_conversation__service__pb2.DeleteThreadResponse.SerializeToString,
+            ),
+            'DeleteMessages': grpc.unary_unary_rpc_method_handler(
+                    servicer.DeleteMessages,
+                    request_deserializer=memoryd_dot_v1_dot_conversation__service__pb2.DeleteMessagesRequest.FromString,
+                    response_serializer=memoryd_dot_v1_dot_conversation__service__pb2.DeleteMessagesResponse.SerializeToString,
             ),
             'SearchMessages': grpc.unary_unary_rpc_method_handler(
                     servicer.SearchMessages,
@@ -457,6 +478,33 @@ class ConversationService(object):
             '/memoryd.v1.ConversationService/DeleteThread',
             memoryd_dot_v1_dot_conversation__service__pb2.DeleteThreadRequest.SerializeToString,
             memoryd_dot_v1_dot_conversation__service__pb2.DeleteThreadResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DeleteMessages(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/memoryd.v1.ConversationService/DeleteMessages',
+            memoryd_dot_v1_dot_conversation__service__pb2.DeleteMessagesRequest.SerializeToString,
+            memoryd_dot_v1_dot_conversation__service__pb2.DeleteMessagesResponse.FromString,
             options,
             channel_credentials,
             insecure,

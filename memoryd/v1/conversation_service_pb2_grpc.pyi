@@ -37,7 +37,7 @@ class ConversationServiceStub:
     the words at once; vectors come in the background. Credentials are masked before anything is stored. The first
     message makes the thread. Idempotent with a request_id. The caller must hold "append". Errors: RESOURCE_EXHAUSTED
     (LIMIT_EXCEEDED): something is too large, or the quota stored_bytes is used up. ABORTED (CONFLICT): the thread
-    has a message of that id. ABORTED (REQUEST_ID_REUSED): make a new request_id.
+    has a message of that id, or with skip_existing another one. ABORTED (REQUEST_ID_REUSED): make a new request_id.
     """
     ListMessages: grpc.UnaryUnaryMultiCallable[memoryd.v1.conversation_service_pb2.ListMessagesRequest, memoryd.v1.conversation_service_pb2.ListMessagesResponse]
     """Returns the last messages of a thread in order, and with a page_token those before them. The first limit to
@@ -57,6 +57,13 @@ class ConversationServiceStub:
     """Erases a thread with its messages, sessions, summary and working memory, for good and at once. Not idempotent: a
     second one is NOT_FOUND. The caller must hold "delete". Errors: NOT_FOUND (THREAD_NOT_FOUND): there is no such
     thread; append to it, or stop. PERMISSION_DENIED (TRUST_TOO_LOW): it holds messages of higher trust; stop.
+    """
+    DeleteMessages: grpc.UnaryUnaryMultiCallable[memoryd.v1.conversation_service_pb2.DeleteMessagesRequest, memoryd.v1.conversation_service_pb2.DeleteMessagesResponse]
+    """Erases messages of a thread, for good and at once: some by id, or all after a place. The thread goes on, and no
+    place is given again. A summary that covers one of them goes too, unless it is of higher trust than the caller.
+    Many are erased in parts, the last first, and others get their turn between. Idempotent: what is not there is
+    passed over. The caller must hold "delete". Errors: NOT_FOUND (THREAD_NOT_FOUND): there is no such thread; stop.
+    PERMISSION_DENIED (TRUST_TOO_LOW): some are of higher trust, or of another user of the chat; none was erased; stop.
     """
     SearchMessages: grpc.UnaryUnaryMultiCallable[memoryd.v1.conversation_service_pb2.SearchMessagesRequest, memoryd.v1.conversation_service_pb2.SearchMessagesResponse]
     """Finds the messages that answer a query, best first, in all threads that the caller sees, in one, or in all but
@@ -116,7 +123,7 @@ class ConversationServiceAsyncStub(ConversationServiceStub):
     the words at once; vectors come in the background. Credentials are masked before anything is stored. The first
     message makes the thread. Idempotent with a request_id. The caller must hold "append". Errors: RESOURCE_EXHAUSTED
     (LIMIT_EXCEEDED): something is too large, or the quota stored_bytes is used up. ABORTED (CONFLICT): the thread
-    has a message of that id. ABORTED (REQUEST_ID_REUSED): make a new request_id.
+    has a message of that id, or with skip_existing another one. ABORTED (REQUEST_ID_REUSED): make a new request_id.
     """
     ListMessages: grpc.aio.UnaryUnaryMultiCallable[memoryd.v1.conversation_service_pb2.ListMessagesRequest, memoryd.v1.conversation_service_pb2.ListMessagesResponse]  # type: ignore[assignment]
     """Returns the last messages of a thread in order, and with a page_token those before them. The first limit to
@@ -136,6 +143,13 @@ class ConversationServiceAsyncStub(ConversationServiceStub):
     """Erases a thread with its messages, sessions, summary and working memory, for good and at once. Not idempotent: a
     second one is NOT_FOUND. The caller must hold "delete". Errors: NOT_FOUND (THREAD_NOT_FOUND): there is no such
     thread; append to it, or stop. PERMISSION_DENIED (TRUST_TOO_LOW): it holds messages of higher trust; stop.
+    """
+    DeleteMessages: grpc.aio.UnaryUnaryMultiCallable[memoryd.v1.conversation_service_pb2.DeleteMessagesRequest, memoryd.v1.conversation_service_pb2.DeleteMessagesResponse]  # type: ignore[assignment]
+    """Erases messages of a thread, for good and at once: some by id, or all after a place. The thread goes on, and no
+    place is given again. A summary that covers one of them goes too, unless it is of higher trust than the caller.
+    Many are erased in parts, the last first, and others get their turn between. Idempotent: what is not there is
+    passed over. The caller must hold "delete". Errors: NOT_FOUND (THREAD_NOT_FOUND): there is no such thread; stop.
+    PERMISSION_DENIED (TRUST_TOO_LOW): some are of higher trust, or of another user of the chat; none was erased; stop.
     """
     SearchMessages: grpc.aio.UnaryUnaryMultiCallable[memoryd.v1.conversation_service_pb2.SearchMessagesRequest, memoryd.v1.conversation_service_pb2.SearchMessagesResponse]  # type: ignore[assignment]
     """Finds the messages that answer a query, best first, in all threads that the caller sees, in one, or in all but
@@ -198,7 +212,7 @@ class ConversationServiceServicer(metaclass=abc.ABCMeta):
         the words at once; vectors come in the background. Credentials are masked before anything is stored. The first
         message makes the thread. Idempotent with a request_id. The caller must hold "append". Errors: RESOURCE_EXHAUSTED
         (LIMIT_EXCEEDED): something is too large, or the quota stored_bytes is used up. ABORTED (CONFLICT): the thread
-        has a message of that id. ABORTED (REQUEST_ID_REUSED): make a new request_id.
+        has a message of that id, or with skip_existing another one. ABORTED (REQUEST_ID_REUSED): make a new request_id.
         """
 
     @abc.abstractmethod
@@ -242,6 +256,19 @@ class ConversationServiceServicer(metaclass=abc.ABCMeta):
         """Erases a thread with its messages, sessions, summary and working memory, for good and at once. Not idempotent: a
         second one is NOT_FOUND. The caller must hold "delete". Errors: NOT_FOUND (THREAD_NOT_FOUND): there is no such
         thread; append to it, or stop. PERMISSION_DENIED (TRUST_TOO_LOW): it holds messages of higher trust; stop.
+        """
+
+    @abc.abstractmethod
+    def DeleteMessages(
+        self,
+        request: memoryd.v1.conversation_service_pb2.DeleteMessagesRequest,
+        context: _ServicerContext,
+    ) -> typing.Union[memoryd.v1.conversation_service_pb2.DeleteMessagesResponse, collections.abc.Awaitable[memoryd.v1.conversation_service_pb2.DeleteMessagesResponse]]:
+        """Erases messages of a thread, for good and at once: some by id, or all after a place. The thread goes on, and no
+        place is given again. A summary that covers one of them goes too, unless it is of higher trust than the caller.
+        Many are erased in parts, the last first, and others get their turn between. Idempotent: what is not there is
+        passed over. The caller must hold "delete". Errors: NOT_FOUND (THREAD_NOT_FOUND): there is no such thread; stop.
+        PERMISSION_DENIED (TRUST_TOO_LOW): some are of higher trust, or of another user of the chat; none was erased; stop.
         """
 
     @abc.abstractmethod

@@ -41,7 +41,7 @@ class _PermissionEnumTypeWrapper(google.protobuf.internal.enum_type_wrapper._Enu
     PERMISSION_ADD: _Permission.ValueType  # 6
     """AddMemory and BatchAddMemories."""
     PERMISSION_DELETE: _Permission.ValueType  # 7
-    """DeleteMemory, DeleteMemories, RestoreMemory, ForgetPerson and DeleteThread."""
+    """DeleteMemory, DeleteMemories, RestoreMemory, ForgetPerson, ForgetUser, DeleteThread and DeleteMessages."""
     PERMISSION_CORRECT: _Permission.ValueType  # 8
     """CorrectMemory, ConfirmMemory, RenameEntity, SetEntityType, MergeEntities and UnmergeEntity."""
     PERMISSION_APPEND: _Permission.ValueType  # 9
@@ -73,7 +73,7 @@ PERMISSION_CONTEXT: Permission.ValueType  # 5
 PERMISSION_ADD: Permission.ValueType  # 6
 """AddMemory and BatchAddMemories."""
 PERMISSION_DELETE: Permission.ValueType  # 7
-"""DeleteMemory, DeleteMemories, RestoreMemory, ForgetPerson and DeleteThread."""
+"""DeleteMemory, DeleteMemories, RestoreMemory, ForgetPerson, ForgetUser, DeleteThread and DeleteMessages."""
 PERMISSION_CORRECT: Permission.ValueType  # 8
 """CorrectMemory, ConfirmMemory, RenameEntity, SetEntityType, MergeEntities and UnmergeEntity."""
 PERMISSION_APPEND: Permission.ValueType  # 9

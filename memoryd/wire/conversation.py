@@ -162,14 +162,16 @@ def message_hit_from_pb(hit: conversation_service_pb2.MessageHit) -> MessageHit:
 
 def appended_to_pb(message: AppendedMessage) -> conversation_service_pb2.AppendedMessage:
     """Return what a message is called as message."""
-    answer = conversation_service_pb2.AppendedMessage(id=message.id, seq=message.seq, masked=message.masked)
+    answer = conversation_service_pb2.AppendedMessage(
+        id=message.id, seq=message.seq, masked=message.masked, existed=message.existed
+    )
     set_time(answer, "create_time", message.create_time)
     return answer
 
 
 def appended_from_pb(message: conversation_service_pb2.AppendedMessage) -> AppendedMessage:
     """Return a message as what a message is called."""
-    return AppendedMessage(message.id, message.seq, _time(message, "create_time"), message.masked)
+    return AppendedMessage(message.id, message.seq, _time(message, "create_time"), message.masked, message.existed)
 
 
 def thread_to_pb(thread: Thread) -> conversation_pb2.Thread:

@@ -29,9 +29,9 @@ def add_talking(command: Command) -> None:
     threads.add_argument("--shared", action="store_true", help="the thread to erase is one of the chat")
     log = command(
         "log",
-        "show what was said in a conversation, or search it",
+        "show what was said in a conversation, search it, or take messages back",
         "  memory log cli:demo\n  memory log cli:demo --limit 50 --full\n  memory log --search 'cat allergy'\n"
-        "  memory log cli:demo --follow\n",
+        "  memory log cli:demo --follow\n  memory log cli:demo --delete-after 41 --dry-run\n",
     )
     log.add_argument("thread", nargs="?", default="", help="the thread; with --search it may be left out")
     log.add_argument("--search", metavar="QUERY", help="find messages by meaning and words, with those around them")
@@ -48,6 +48,12 @@ def add_talking(command: Command) -> None:
         "--full", action="store_true", help="show long messages, the arguments of tool calls and metadata whole"
     )
     log.add_argument("--follow", action="store_true", help="go on with what is said from now on")
+    gone = log.add_mutually_exclusive_group()
+    gone.add_argument("--delete", metavar="ID", nargs="+", help="erase these messages for good; --json shows ids")
+    gone.add_argument("--delete-after", metavar="N", type=int, help="erase all messages after number N for good")
+    log.add_argument("--with-memories", action="store_true", help="and what was learnt from them")
+    log.add_argument("--dry-run", action="store_true", help="only show what would go")
+    log.add_argument("--yes", action="store_true", help="do not ask")
     note = command(
         "working-memory",
         "show or rewrite the small text that the agent keeps in mind",

@@ -1,4 +1,4 @@
-"""What the command does with conversations: list threads, read and search what was said, erase a thread."""
+"""What the command does with conversations: list threads, read, search and take back what was said, erase a thread."""
 
 from __future__ import annotations
 
@@ -57,17 +57,47 @@ def _delete(client: Any, args: argparse.Namespace) -> None:
     if args.dry_run:
         print(as_json(seen) if args.json else f"would erase {one_line(args.delete)}: {what}")
         return
-    if not args.yes:
-        if not sys.stdin.isatty():
-            raise Usage("say --yes to erase a thread for good, or --dry-run to see what would go")
-        if input(f"erase {one_line(args.delete)} with {what}, for good? [y/N] ").strip().lower() not in {"y", "yes"}:
-            print("nothing was erased", file=sys.stderr)
-            return
+    if not _is_sure(args, f"{one_line(args.delete)} with {what}", "a thread"):
+        return
     gone = client.delete_thread(args.delete, shared=args.shared, with_memories=args.with_memories)
     if args.json:
         print(as_json(gone))
         return
     print(f"erased {one_line(args.delete)}: {what}")
+    tell_backups(gone.backups)
+
+
+def _is_sure(args: argparse.Namespace, what: str, kind: str) -> bool:
+    """Whether something is to be erased: --yes says so, or whoever sits at the terminal."""
+    if args.yes:
+        return True
+    if not sys.stdin.isatty():
+        raise Usage(f"say --yes to erase {kind} for good, or --dry-run to see what would go")
+    if input(f"erase {what}, for good? [y/N] ").strip().lower() in {"y", "yes"}:
+        return True
+    print("nothing was erased", file=sys.stderr)
+    return False
+
+
+def _take_back(client: Any, args: argparse.Namespace) -> None:
+    """Erase messages of a thread: those of some ids, or all after a place."""
+    asked = {"after_seq": args.delete_after} if args.delete is None else {"message_ids": args.delete}
+    asked |= {"shared": args.shared, "with_memories": args.with_memories}
+    seen = client.delete_messages(args.thread, dry_run=True, **asked)
+    what = f"{seen.deleted_count} of {seen.thread.message_count} messages of {one_line(args.thread)}"
+    what += f" and {len(seen.memory_ids)} memories" if args.with_memories else ""
+    if args.dry_run or not seen.deleted_count:
+        print(as_json(seen) if args.json else f"would erase {what}")
+        return
+    if not _is_sure(args, what, "messages"):
+        return
+    gone = client.delete_messages(args.thread, **asked)
+    if args.json:
+        print(as_json(gone))
+        return
+    print(f"erased {what}")
+    if gone.memory_ids and not args.with_memories:
+        print(f"{len(gone.memory_ids)} memories that were learnt from them stay: --with-memories erases them too")
     tell_backups(gone.backups)
 
 
@@ -117,6 +147,14 @@ def _show_text(text: str, trust: Any, author: str) -> None:
 
 def log(client: Any, args: argparse.Namespace) -> None:
     """Show what was said in a thread, or search it."""
+    takes_back = args.delete is not None or args.delete_after is not None
+    if not takes_back and (args.dry_run or args.yes or args.with_memories):
+        raise Usage("--dry-run, --yes and --with-memories go with --delete or --delete-after")
+    if takes_back:
+        if not args.thread or args.search is not None or args.follow:
+            raise Usage("name the thread to erase messages of, and leave out --search and --follow")
+        _take_back(client, args)
+        return
     if args.search is not None:
         if args.follow or args.session:
             raise Usage("--search goes without --follow and --session; name a thread to search in it alone")

@@ -8,7 +8,7 @@ what waits stays bounded.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -24,10 +24,10 @@ from memoryd.domain.conversation.threads import (
     refuse_secret_names,
 )
 from memoryd.domain.idempotency import IdempotentRequest, receipt_of
-from memoryd.domain.pipeline import Decision, Write, carry_out
+from memoryd.domain.pipeline import Decision, Write, answering, carry_out
 from memoryd.domain.ports import Ports
 from memoryd.domain.shared import thread_lock
-from memoryd.errors import Conflict, InvalidArgument, LimitExceeded, in_part
+from memoryd.errors import Conflict, Contended, InvalidArgument, LimitExceeded, in_part
 from memoryd.index.analysis import analyse, indexed_text
 from memoryd.knowledge.secrets import Given
 from memoryd.model import limits
@@ -48,7 +48,7 @@ IN_ONE_GO = 32 * 1024  # characters, after which it is asked whether the call st
 ON_LOOP = 1024  # characters that are looked through on the event loop (10 µs each at the worst); more goes to a thread
 
 
-async def append(
+async def append(  # noqa: PLR0913  one argument for each field of the contract
     key: ThreadKey,
     drafts: Sequence[MessageDraft],
     caller: Caller,
@@ -57,9 +57,10 @@ async def append(
     now: datetime,
     session_id: str = "",
     request_id: str = "",
+    skip_existing: bool = False,
 ) -> Appended:
     """Append messages to a thread in order, all or none; see AppendMessages in the contract."""
-    write = _Append(key, drafts, check_id(session_id, "session_id"), caller, ports, now)
+    write = _Append(key, drafts, check_id(session_id, "session_id"), caller, ports, now, skip_existing=skip_existing)
     if not is_enabled(caller, ports.policy):
         return Appended(stored=False)
     appended = await carry_out(write, request_id=request_id)
@@ -81,9 +82,11 @@ class _Append(Write[Appended]):
         caller: Caller,
         ports: Ports,
         now: datetime,
+        *,
+        skip_existing: bool,
     ) -> None:
         super().__init__(caller, ports, now)
-        self._key, self._session_id = key, session_id
+        self._key, self._session_id, self._skip_existing = key, session_id, skip_existing
         self._drafts = list(drafts)
         self._owner = key.owner(caller)
         _check(self._drafts, caller)
@@ -97,7 +100,8 @@ class _Append(Write[Appended]):
 
     @property
     def payload(self) -> object:
-        return self._key, self._session_id, self._drafts
+        asked = self._key, self._session_id, self._drafts
+        return (*asked, "skip_existing") if self._skip_existing else asked
 
     async def replay(self, earlier: RecordedRequest) -> Appended:
         thread = await self.ports.store.conversations.thread(self._owner, self._key.thread_id)
@@ -167,28 +171,20 @@ class _Append(Write[Appended]):
         return [thread_lock(self._owner, self._key.thread_id), *quota_lock(self.caller)]
 
     async def decide(self, request: IdempotentRequest) -> Decision[Appended]:
-        store = self.ports.store
         thread, current = await self._thread()
-        given = [draft.id for draft, _, _ in self._said if draft.id]
-        if thread.message_count:
-            named = MessageSelector(owner=self._owner, thread_id=thread.id, ids=given)
-            taken = {head.id for head in await store.conversations.heads(named)}
-            for n, (draft, _, _) in enumerate(self._said):
-                if draft.id in taken:
-                    with in_part(f"messages[{n}]"):
-                        raise Conflict(f"the thread has a message {draft.id!r} already; leave it out", field="id")
+        known = await self._known(thread)
+        if len(known) == len(self._said):
+            return await self._nothing_new(known)
         session, sessions = await session_for(
             thread, current, self._session_id, self.caller.trust, self.ports, self.now
         )
         session_id = session.id
-        messages = self._messages(thread, session_id)
+        messages = self._messages(thread, session_id, known)
         size = sum(new_message.message.text_bytes for new_message in messages)
         await check_quota(size, f"these messages have {size}", self.caller, self.ports.store, self.now)
         changed = self._thread_after(thread, [new_message.message for new_message in messages], session_id)
-        appended = tuple(
-            AppendedMessage(message.id, message.seq, message.create_time, message.masked)
-            for message in (new.message for new in messages)
-        )
+        new = iter(messages)
+        appended = tuple(known.get(draft.id) or _named(next(new).message) for draft, _, _ in self._said)
         note = request.record(AppendReceipt(self._owner, thread.id, session_id, appended), self.now)
         talk = ConversationChange(self._owner, messages=tuple(messages), threads=(changed,), sessions=sessions)
 
@@ -199,6 +195,42 @@ class _Append(Write[Appended]):
             return Appended(True, appended, session_id, changed.message_count, changed.turn_count, before)
 
         return Decision(ChangeSet(conversation=talk, request=note), answer)
+
+    async def _known(self, thread: Thread) -> dict[str, AppendedMessage]:
+        """Return what the thread has already of what is appended, by id; Conflict where that is not asked for."""
+        given = {draft.id: (n, draft) for n, (draft, _, _) in enumerate(self._said) if draft.id}
+        if not thread.message_count or not given:
+            return {}
+        conversations = self.ports.store.conversations
+        named = MessageSelector(owner=self._owner, thread_id=thread.id, ids=given.keys())
+        heads = await conversations.heads(named)
+        if not heads:
+            return {}
+        if not self._skip_existing:
+            n, draft = min(given[head.id] for head in heads)
+            with in_part(f"messages[{n}]"):
+                raise Conflict(f"the thread has a message {draft.id!r} already; leave it out", field="id")
+        known = {}
+        for message in await conversations.messages(named):
+            n, draft = given[message.id]
+            if not draft.says_the_same(message):
+                with in_part(f"messages[{n}]"):
+                    raise Conflict(
+                        f"the thread has a message {draft.id!r} that says something else; give this one another id",
+                        field="id",
+                    )
+            known[message.id] = replace(_named(message), existed=True)
+        return known
+
+    async def _nothing_new(self, known: Mapping[str, AppendedMessage]) -> Decision[Appended]:
+        """Return the answer where the thread has all of it: nothing is written, which would notice other daemons."""
+        thread = await self.ports.store.conversations.thread(self._owner, self._key.thread_id)
+        if thread is None:
+            raise Contended("the thread was erased at the same time; try again")
+        messages = tuple(known[draft.id] for draft, _, _ in self._said)
+        return Decision(
+            None, answering(Appended(True, messages, thread.session_id, thread.message_count, thread.turn_count))
+        )
 
     async def _thread(self) -> tuple[Thread, Session | None]:
         """Return the thread as it is now, or a new one, and its open session."""
@@ -214,9 +246,9 @@ class _Append(Write[Appended]):
         )
         return thread, session
 
-    def _messages(self, thread: Thread, session_id: str) -> list[NewMessage]:
+    def _messages(self, thread: Thread, session_id: str, known: Collection[str]) -> list[NewMessage]:
         made = []
-        for n, (draft, masked, terms) in enumerate(self._said):
+        for n, (draft, masked, terms) in enumerate(one for one in self._said if one[0].id not in known):
             created = draft.create_time or self.now + timedelta(microseconds=n)
             message_id = draft.id or self.ports.new_id()
             message = self._message(draft, message_id, thread.last_seq + 1 + n, session_id, created, masked=masked)
@@ -243,6 +275,10 @@ class _Append(Write[Appended]):
             trust=Trust.highest(self.caller.trust, thread.trust),
             revision=thread.revision + 1,
         )
+
+
+def _named(message: Message) -> AppendedMessage:
+    return AppendedMessage(message.id, message.seq, message.create_time, message.masked)
 
 
 def _parts(drafts: Sequence[MessageDraft]) -> Iterator[list[MessageDraft]]:

@@ -17,7 +17,7 @@ from memoryd.knowledge.grammar.names import any_stands_in, longest_word, name_ke
 from memoryd.model import limits
 from memoryd.model.caller import Caller
 from memoryd.model.change import PURGE, ChangeSet, ConversationChange
-from memoryd.model.conversation import Message, Role, Thread, WorkingMemory
+from memoryd.model.conversation import Message, Role, Session, Thread, WorkingMemory
 from memoryd.model.erasure import ErasedKind, ErasedThing
 from memoryd.model.scope import Owner, Visibility
 from memoryd.model.trust import Trust
@@ -33,6 +33,8 @@ __all__ = [
     "occurrences_of",
     "refuse_higher",
     "threads_of",
+    "without_messages",
+    "without_summary",
 ]
 
 FIRST = "first"
@@ -189,24 +191,13 @@ async def erase_of_thread(
         gone = [message for message in seen if (message.seq, message.id) in places]
         if thread is None:
             return Decision(None, no_answer)
-        sessions = [
-            session.without(gone, thread)
-            for one_id in dict.fromkeys([*(message.session_id for message in gone), thread.session_id])
-            if one_id and (session := await ports.store.conversations.session(owner, thread_id, one_id)) is not None
-        ]
-        ports.shared.last_threads.take(owner, thread_id)
-        fewer = replace(
-            thread,
-            message_count=thread.message_count - len(gone),
-            turn_count=thread.turn_count - sum(message.role is Role.USER for message in gone),
-            revision=thread.revision + 1,
-        )
+        fewer, sessions = await without_messages(thread, gone, ports)
         changed = _without_texts(fewer, is_meant)
         talk = ConversationChange(
             owner,
             threads=(changed,),
             threads_before=() if changed.texts == thread.texts else (thread,),
-            sessions=tuple(sessions),
+            sessions=sessions,
             purge_messages=tuple(gone),
             purged_ids=tuple(message.id for message in gone)[: limits.MAX_AUDITED_IDS],
         )
@@ -218,18 +209,27 @@ async def erase_of_thread(
     await decide_and_commit(locks, decide, ports, now=now, grant_id=grant_id)
 
 
+async def without_messages(thread: Thread, gone: Sequence[Message], ports: Ports) -> tuple[Thread, tuple[Session, ...]]:
+    """Return a thread as it is once messages of it are erased, and those of its sessions that count others then."""
+    sessions = [
+        session.without(gone, thread)
+        for one_id in dict.fromkeys([*(message.session_id for message in gone), thread.session_id])
+        if one_id and (session := await ports.store.conversations.session(thread.owner, thread.id, one_id)) is not None
+    ]
+    ports.shared.last_threads.take(thread.owner, thread.id)
+    fewer = replace(
+        thread,
+        message_count=thread.message_count - len(gone),
+        turn_count=thread.turn_count - sum(message.role is Role.USER for message in gone),
+        revision=thread.revision + 1,
+    )
+    return fewer, tuple(sessions)
+
+
 def _without_texts(thread: Thread, is_meant: Callable[[str], bool]) -> Thread:
     """Return a thread without its summary and its working memory, each if its text is what is meant."""
     if is_meant(thread.summary):
-        thread = replace(
-            thread,
-            summary="",
-            summary_seq=thread.view_seq,
-            summary_time=None,
-            summary_by="",
-            summary_author="",
-            summary_grant_id="",
-        )
+        thread = without_summary(thread)
     if is_meant(thread.working_memory):
         thread = replace(
             thread,
@@ -239,6 +239,19 @@ def _without_texts(thread: Thread, is_meant: Callable[[str], bool]) -> Thread:
             working_memory_grant_id="",
         )
     return thread
+
+
+def without_summary(thread: Thread) -> Thread:
+    """Return a thread that nothing sums up."""
+    return replace(
+        thread,
+        summary="",
+        summary_seq=thread.view_seq,
+        summary_time=None,
+        summary_by="",
+        summary_author="",
+        summary_grant_id="",
+    )
 
 
 async def forget_working_memory(

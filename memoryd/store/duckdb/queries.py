@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
@@ -134,6 +135,9 @@ def _named(selector: MemorySelector) -> Iterator[Clause]:
         yield f"({' OR '.join('contains(facets, ?)' for _ in facets) or 'false'})", [*facets]
     if selector.kinds is not None:
         yield "kind IN (SELECT unnest(?::VARCHAR[]))", [sorted(kind.value for kind in selector.kinds)]
+    if selector.learnt_from:  # few rows name the thread: of those alone the JSON is read
+        told = f'"thread_id": {json.dumps(selector.learnt_from, ensure_ascii=False)}'
+        yield "contains(details, ?) AND details->>'$.source.thread_id' = ?", [told, selector.learnt_from]
 
 
 def _in_state(selector: MemorySelector) -> Iterator[Clause]:

@@ -50,7 +50,7 @@ function _shtab_memory_using
 end
 
 set -g _shtab_memory_commands add search list get undelete delete correct confirm why history people person forget threads log working-memory summary context profile stats whoami completion
-set -g _shtab_memory_opts_with_value --about --after --agent --as-of --at --before --category --channel --chat --confidence --delete --endpoint --exclude-session --exclude-thread --expires --grant --key --kind --limit --matching --max-memories --max-tokens --merge-into --meta --min-score --prefix --recalled --recent --rename --request-id --search --section --session --set --since --speaker --tag --thread --timeout --tokenizer --type --until --user --why-not -n
+set -g _shtab_memory_opts_with_value --about --after --agent --as-of --at --before --category --channel --chat --confidence --delete --delete-after --endpoint --exclude-session --exclude-thread --expires --grant --key --kind --limit --matching --max-memories --max-tokens --merge-into --meta --min-score --prefix --recalled --recent --rename --request-id --search --section --session --set --since --speaker --tag --thread --timeout --tokenizer --type --until --user --why-not -n
 
 complete -c memory -e
 complete -c memory -f
@@ -258,7 +258,7 @@ complete -c memory -n '_shtab_memory_using threads' -l with-memories -d 'and wha
 complete -c memory -n '_shtab_memory_using threads' -l dry-run -d 'only show what would go'
 complete -c memory -n '_shtab_memory_using threads' -l yes -d 'do not ask'
 complete -c memory -n '_shtab_memory_using threads' -l shared -d 'the thread to erase is one of the chat'
-complete -c memory -n '_shtab_memory_using; and test $_shtab_memory_npos -eq 0' -a log -d 'Show what was said in a conversation, or search it.'
+complete -c memory -n '_shtab_memory_using; and test $_shtab_memory_npos -eq 0' -a log -d 'Show what was said in a conversation, search it, or take messages back.'
 complete -c memory -n '_shtab_memory_using log' -s h -l help -d 'show this help message and exit'
 complete -c memory -n '_shtab_memory_using log' -l user -x -d 'user id (default: $MEMORY_USER_ID)'
 complete -c memory -n '_shtab_memory_using log' -l no-user -d 'ask as the chat alone, without a user (host only)'
@@ -277,6 +277,11 @@ complete -c memory -n '_shtab_memory_using log' -l after -x -d 'with --search: m
 complete -c memory -n '_shtab_memory_using log' -l shared -d 'the thread belongs to the chat'
 complete -c memory -n '_shtab_memory_using log' -l full -d 'show long messages, the arguments of tool calls and metadata whole'
 complete -c memory -n '_shtab_memory_using log' -l follow -d 'go on with what is said from now on'
+complete -c memory -n '_shtab_memory_using log' -l delete -x -d 'erase these messages for good; --json shows ids'
+complete -c memory -n '_shtab_memory_using log' -l delete-after -x -d 'erase all messages after number N for good'
+complete -c memory -n '_shtab_memory_using log' -l with-memories -d 'and what was learnt from them'
+complete -c memory -n '_shtab_memory_using log' -l dry-run -d 'only show what would go'
+complete -c memory -n '_shtab_memory_using log' -l yes -d 'do not ask'
 complete -c memory -n '_shtab_memory_using; and test $_shtab_memory_npos -eq 0' -a working-memory -d 'Show or rewrite the small text that the agent keeps in mind.'
 complete -c memory -n '_shtab_memory_using working-memory' -s h -l help -d 'show this help message and exit'
 complete -c memory -n '_shtab_memory_using working-memory' -l user -x -d 'user id (default: $MEMORY_USER_ID)'

@@ -19,7 +19,7 @@ _shtab_memory_commands() {
     get:'Show one memory with all its fields.'
     history:'Show what a memory replaced, what replaced it, and why.'
     list:'List what is remembered, newest first.'
-    log:'Show what was said in a conversation, or search it.'
+    log:'Show what was said in a conversation, search it, or take messages back.'
     people:'List who is known.'
     person:'Show what is known of someone or something.'
     profile:'Show what is always true of the user: every context begins with it.'
@@ -262,6 +262,11 @@ _shtab_memory_log_options=(
   "--shared[the thread belongs to the chat]"
   "--full[show long messages, the arguments of tool calls and metadata whole]"
   "--follow[go on with what is said from now on]"
+  "--delete[erase these messages for good\; --json shows ids]:ID:"
+  "--delete-after[erase all messages after number N for good]:N:"
+  "--with-memories[and what was learnt from them]"
+  "--dry-run[only show what would go]"
+  "--yes[do not ask]"
   ":the thread\; with --search it may be left out:"
 )
 
