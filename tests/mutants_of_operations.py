@@ -125,7 +125,7 @@ MUTANTS_OF_OPERATIONS = [
     ),
     (
         "memoryd/store/duckdb/opening.py",
-        "        found = prove_unchanged(path, noted, memory_limit_bytes, latest=len(migrations), reads_all=False)",
+        "        found = prove_unchanged(path, noted, memory_limit_bytes, latest=len(migrations), readers=0)",
         '        found = Header(UUID(int=0), 0, 0, b"", 0)',
         "tests/test_full_disk.py",
     ),
@@ -156,7 +156,7 @@ MUTANTS_OF_OPERATIONS = [
     ),
     (
         "memoryd/backup/chain.py",
-        "                    if digest_of(block) != digest:",
+        "                    if found != digest:",
         "                    if False:",
         "tests/test_backup.py",
     ),

@@ -154,20 +154,23 @@ def test_damage_is_told_from_what_only_speaks_of_it(error, is_damage):
     assert is_damage is bool(damage_of(Path("/x/memory.duckdb"), error))
 
 
-def test_rows_that_are_too_long_to_be_read_at_once_are_read_a_few_at_a_time(tmp_path):
+@pytest.mark.parametrize("threads", [1, 2])
+def test_rows_that_are_too_long_to_be_read_at_once_are_read_a_few_at_a_time(tmp_path, threads):
     with duckdb.connect(str(tmp_path / "x"), config={"memory_limit": "128MB", "threads": 1}) as con:
-        con.execute("CREATE TABLE t (number BIGINT, details VARCHAR)")
+        for table in ("t", "more"):
+            con.execute(f"CREATE TABLE {table} (number BIGINT, details VARCHAR)")
         for n in range(150):
             con.execute("INSERT INTO t VALUES (?, ?)", [n, os.urandom(400_000).hex()])
+        con.execute("INSERT INTO more SELECT range, range::VARCHAR FROM range(100000)")
         con.execute("CHECKPOINT")
         with pytest.raises(duckdb.OutOfMemoryException):
             con.execute("SELECT bit_xor(hash(COLUMNS(*))) FROM t").fetchall()
-        damage.read_everything(con)
+        damage.read_everything(con, threads=threads)
     with (tmp_path / "x").open("r+b") as file:
         for place in range(HEADERS + BLOCK, (tmp_path / "x").stat().st_size, 10 * BLOCK):
             file.seek(place + 5000)
             file.write(b"damage")
     with duckdb.connect(str(tmp_path / "x"), read_only=True, config={"memory_limit": "128MB", "threads": 1}) as con:
         with pytest.raises(duckdb.Error) as refused:
-            damage.read_everything(con)
+            damage.read_everything(con, threads=threads)
         assert damage_of(tmp_path / "x", refused.value)

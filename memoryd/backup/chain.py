@@ -21,7 +21,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
-from memoryd.backup.digests import digest_of
+from memoryd.backup.digests import digest_of, with_digests
 from memoryd.backup.encryption import LEDGER_KEY, OVERHEAD, RECIPIENTS, WRAPPED, Cipher, Identity, ledger_key
 from memoryd.backup.ledgers import LedgerMark
 from memoryd.backup.points import Point, Points
@@ -217,6 +217,7 @@ class Chain:
         """
         Write the file and the log that lead to a state; a chain that is encrypted has to be unlocked before.
 
+        They may still be on their way to the disk.
         `yields_disk`: bit by bit, for the sake of a daemon that writes to the same disk; it takes three times as long.
         Raises BackupDamaged, which names the file, where one is missing or is not what was written; OSError, NotForUs.
         """
@@ -231,8 +232,6 @@ class Chain:
                     if yields_disk:
                         sync_now_and_then(target, n)
             target.truncate(size)
-            target.flush()
-            os.fsync(target.fileno())
         left = point.log_end
         with log.open("wb") as target:
             for start, stored in self._log(point.generation) if left else ():
@@ -242,8 +241,6 @@ class Chain:
                 left -= min(left, len(data))
                 if not left:
                     break
-            target.flush()
-            os.fsync(target.fileno())
         if left:
             raise BackupDamaged(f"{self.folder / log_name(point.generation)} ends {left} bytes too early")
         if not point.log_end:
@@ -274,9 +271,10 @@ class Chain:
         path = self.folder / image.name
         try:
             with read_regular(path) as file:
-                for place, digest in image.blocks.items():
-                    block = file.read(min(BLOCK_BYTES, image.size - place * BLOCK_BYTES) + self.overhead)
-                    if digest_of(block) != digest:
+                sizes = (min(BLOCK_BYTES, image.size - place * BLOCK_BYTES) + self.overhead for place in image.blocks)
+                stored = with_digests(file.read(size) for size in sizes)
+                for (place, digest), (block, found) in zip(image.blocks.items(), stored, strict=True):
+                    if found != digest:
                         raise BackupDamaged(f"{path} is damaged: block {place} of the database is not what was written")
                     yield place, block
         except OSError as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,7 +16,7 @@ from memoryd.backup.encryption import WRAPPED
 from memoryd.backup.ledgers import LEDGER, LedgerMark, copy_ledger, refuse_ledger
 from memoryd.backup.scratch import scratch
 from memoryd.paths import read_regular
-from memoryd.store.durable import sync_folder
+from memoryd.store.durable import sync_file, sync_folder
 from memoryd.store.ledger import KEY
 from memoryd.store.lines import parse_line
 from memoryd.store.opening import prove_copy, take_copy
@@ -184,15 +185,19 @@ def restore(  # noqa: PLR0913  what a new store is made of
     try:
         path = part / DATABASE
         chain.assemble(point, path, path.with_name(f"{DATABASE}.wal"))
-        commit_seq = take_copy(
-            path,
-            store_id_of(chain),
-            point.commit_seq,
-            memory_limit_bytes=memory_limit_bytes,
-            random_bytes=random_bytes,
-            closes_sandboxes=closes_sandboxes,
-            above=above,
-        )
+        with ThreadPoolExecutor(1) as thread:
+            on_disk = thread.submit(sync_file, path)  # while it is read
+            commit_seq = take_copy(
+                path,
+                store_id_of(chain),
+                point.commit_seq,
+                memory_limit_bytes=memory_limit_bytes,
+                random_bytes=random_bytes,
+                closes_sandboxes=closes_sandboxes,
+                above=above,
+            )
+            on_disk.result()
+        sync_file(path)
         copy_ledger(ledger, part / LEDGER, key)
         sync_folder(part)
         if data_dir.exists():

@@ -28,6 +28,8 @@ __all__ = [
     "take_copy",
 ]
 
+RESTORERS = 2
+"""So many threads read what is restored: no one else is served meanwhile."""
 Tell = Callable[[int, int], None]
 """Is told how many rows of how many are done, where a start takes long."""
 
@@ -168,7 +170,7 @@ def take_copy(
     """
     from memoryd.store import duckdb
 
-    header = duckdb.prove_copy(path, store_id, commit_seq, memory_limit_bytes=memory_limit_bytes)
+    header = duckdb.prove_copy(path, store_id, commit_seq, memory_limit_bytes=memory_limit_bytes, readers=RESTORERS)
     return duckdb.begin_history(
         path,
         header,

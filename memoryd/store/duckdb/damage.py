@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import re
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import duckdb
@@ -40,20 +43,34 @@ def damage_of(path: Path, error: BaseException) -> str:
     )
 
 
-def read_everything(con: duckdb.DuckDBPyConnection) -> None:
+def read_everything(con: duckdb.DuckDBPyConnection, *, threads: int = 1) -> None:
     """
     Read every column of every table, so that a block that cannot be read is found; duckdb.Error.
 
-    DuckDB reads 2,048 rows at once, however long they are; where they need too much memory, a few are read at a time,
-    column by column.
+    DuckDB reads 2,048 rows at once, however long they are; where they need too much memory, a few are read at a time.
+    Each thread reads columns of its own: the rows of a table lie in too few groups to be shared.
     """
-    for (table,) in con.execute("SELECT table_name FROM duckdb_tables() WHERE NOT internal").fetchall():
-        read = f'SELECT bit_xor(hash(COLUMNS(*))) FROM "{table}"'
-        try:
-            con.execute(read).fetchall()
-        except duckdb.OutOfMemoryException:
-            last = con.execute(f'SELECT max(rowid) FROM "{table}"').fetchall()[0][0]
-            for column, *_ in con.execute(f'DESCRIBE "{table}"').fetchall():
-                for first in range(0, int(last) + 1, FEW_ROWS):
-                    rows = f'"{table}" WHERE rowid BETWEEN {first} AND {first + FEW_ROWS - 1}'
-                    con.execute(f'SELECT bit_xor(hash("{column}")) FROM {rows}').fetchall()
+    found = con.execute(
+        "SELECT c.table_name, c.column_name FROM duckdb_columns() AS c JOIN duckdb_tables() AS t USING (table_oid)"
+        " WHERE NOT t.internal ORDER BY t.estimated_size DESC, c.table_name, c.column_index DESC"
+    )
+    columns = iter([(str(table), str(column)) for table, column in found.fetchall()])
+    with ThreadPoolExecutor(threads) as pool:
+        long = list(pool.map(_read, [con.cursor() for _ in range(threads)], [columns] * threads))
+    for table, column in itertools.chain(*long):
+        last = con.execute(f'SELECT max(rowid) FROM "{table}"').fetchall()[0][0]
+        for first in range(0, int(last) + 1, FEW_ROWS):
+            rows = f'"{table}" WHERE rowid BETWEEN {first} AND {first + FEW_ROWS - 1}'
+            con.execute(f'SELECT bit_xor(hash("{column}")) FROM {rows}').fetchall()
+
+
+def _read(cursor: duckdb.DuckDBPyConnection, columns: Iterator[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Read columns that no one has begun with, and return those that need too much memory."""
+    long = []
+    with cursor:
+        for table, column in columns:
+            try:
+                cursor.execute(f'SELECT bit_xor(hash("{column}")) FROM "{table}"').fetchall()
+            except duckdb.OutOfMemoryException:
+                long.append((table, column))
+    return long

@@ -137,7 +137,7 @@ def _open_locked(
             left.unlink(missing_ok=True)  # a copy that was not finished; see compact.py
     shutil.rmtree(beside(path, ".tmp"), ignore_errors=True)  # what a killed process had no memory for, in clear
     if wal.exists() and not aside.exists() and not _copy_log(wal, aside):
-        found = prove_unchanged(path, noted, memory_limit_bytes, latest=len(migrations), reads_all=False)
+        found = prove_unchanged(path, noted, memory_limit_bytes, latest=len(migrations), readers=0)
         _refuse_without_room(path, found, len(migrations))
     con, copy = connect(path, memory_limit_bytes), None
     try:

@@ -67,18 +67,19 @@ def prove_unchanged(
     *,
     latest: int,
     accept_loss: int | None = None,
-    reads_all: bool = True,
+    readers: int = 1,
 ) -> Header:
     """
-    Prove a database as `prove` does, with all of it read, and change no file: its log is replayed in memory.
+    Prove a database as `prove` does, and change no file: its log is replayed in memory.
 
+    All of it is read, by so many threads; 0: it is not read.
     Closing a connection that may write would fold the log in, also one that is refused. Raises StoreRefused.
     """
     con = connect(path, memory_limit_bytes, read_only=True)
     try:
         header = prove(con, path, noted, latest=latest, accept_loss=accept_loss)
-        if reads_all:
-            read_everything(con)
+        if readers:
+            read_everything(con, threads=readers)
     except duckdb.Error as error:
         raise unreadable(path, error) from None
     finally:

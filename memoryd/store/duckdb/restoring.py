@@ -24,9 +24,14 @@ JUMP = 1_000_000
 SANDBOXES_CLOSED = "sandboxes_closed"
 
 
-def prove_copy(path: Path, store_id: UUID, commit_seq: int, *, memory_limit_bytes: int) -> Header:
-    """Read all of a database that must be this store up to this transaction, and change nothing. StoreRefused."""
-    header = prove_unchanged(path, (store_id, commit_seq), memory_limit_bytes, latest=len(MIGRATIONS))
+def prove_copy(path: Path, store_id: UUID, commit_seq: int, *, memory_limit_bytes: int, readers: int = 1) -> Header:
+    """
+    Read all of a database that must be this store up to this transaction, and change nothing. StoreRefused.
+
+    So many threads read at once.
+    """
+    noted = (store_id, commit_seq)
+    header = prove_unchanged(path, noted, memory_limit_bytes, latest=len(MIGRATIONS), readers=readers)
     if header.commit_seq != commit_seq:
         raise StoreRefused(f"{path} ends at transaction {header.commit_seq}, not at {commit_seq}")
     return header
