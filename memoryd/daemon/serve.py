@@ -29,6 +29,7 @@ from memoryd.daemon.jobs import look_at_clock
 from memoryd.daemon.loop_lag import LoopLag
 from memoryd.daemon.metrics import Metrics, is_measured
 from memoryd.daemon.observe import observe
+from memoryd.daemon.patterns import compile_patterns
 from memoryd.daemon.schedule import expressions_of
 from memoryd.daemon.servers import Servers
 from memoryd.daemon.status import Running, describe
@@ -301,11 +302,9 @@ class _Daemon:
         if backups is not None:
             self._start(backups.serve())
         self._repeat(lambda: _flush(ports), pause_s=RECALL_FLUSH_S, fault="recalls_not_counted")
-        self._start(self._lag.watch())
-        self._start(garbage.collect())
-        self._start(doors.reembedder.serve())
-        self._start(doors.message_embedder.serve())
-        for work in doors.learners.serve():
+        embedders = (doors.reembedder.serve(), doors.message_embedder.serve())
+        own = (self._lag.watch(), garbage.collect(), compile_patterns(self._stop))
+        for work in (*own, *embedders, *doors.learners.serve()):
             self._start(work)
         self._repeat(lambda: _end_idle(ports), pause_s=IDLE_SESSIONS_S, fault="sessions_not_ended")
         if self._config.embedding.reembed:

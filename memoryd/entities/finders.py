@@ -13,6 +13,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib.metadata import PackageNotFoundError, distribution, entry_points
 from pathlib import Path
 from types import MappingProxyType
@@ -32,6 +33,7 @@ from memoryd.entities.persons import (
 )  # fmt: skip
 from memoryd.errors import StartupError
 from memoryd.knowledge.grammar.names import TITLES, is_given_name
+from memoryd.knowledge.grammar.pattern import lazily
 from memoryd.knowledge.grammar.relations import RELATION_PATTERN, RELATIONS, relation_of
 from memoryd.knowledge.grammar.words import DAYS, NO_NAMES, Name, plain, words_of
 from memoryd.knowledge.lexicon.spelling import UPPER, word_set
@@ -91,7 +93,7 @@ _NAME = rf"(?-i:{_WORD}(?: (?:{_WORD}|de|van|von|der|la|al|bin)){{0,3}})"
 _NO_LONGER = r"(?!first|former|late|previous|old|future|last)"  # "my first wife" is not my wife
 _RELATION = rf"(?:my|our|the user's|user's)\s+(?:{_NO_LONGER}\w+\s+)?(?P<relation>{RELATION_PATTERN})"
 _ONE_PERSON: tuple[re.Pattern[str], ...] = tuple(
-    re.compile(pattern, re.IGNORECASE)
+    lazily(partial(re.compile, pattern, re.IGNORECASE))
     for pattern in (
         rf"\b{_RELATION}(?:['’]s name is|,? (?:is |was )?(?:called|named)|['’]s called|,| is| was)? (?P<name>{_NAME})",
         rf"\b(?P<name>{_NAME})(?:,| is| was|['’]s) (?:{_RELATION})\b(?!['’])",

@@ -11,10 +11,11 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping
 from enum import IntEnum
+from functools import partial
 from typing import NamedTuple
 
 from memoryd.knowledge.extraction.sentences import not_stated, own_part, tidy
-from memoryd.knowledge.grammar.pattern import compiled, expanded
+from memoryd.knowledge.grammar.pattern import compiled, expanded, lazily
 from memoryd.knowledge.lexicon.load import table
 
 __all__ = [
@@ -57,7 +58,7 @@ class Lines:
         self._bare: list[int] = []
         for number, (raw, line) in enumerate(lines):
             cased = _CASED in line
-            self._lines.append(_Line(re.compile(line, re.IGNORECASE if cased else 0), cased))
+            self._lines.append(_Line(lazily(partial(re.compile, line, re.IGNORECASE if cased else 0)), cased))
             words = {beginning for beginning in beginnings(_SYNTAX.sub(" ", raw)) if len(beginning) == BEGINNING}
             if not words and any(letter >= FIRST_OF_CJK for letter in raw):
                 continue  # a text without such letters has nothing for it

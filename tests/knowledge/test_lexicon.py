@@ -10,12 +10,15 @@ from pathlib import Path
 
 import pytest
 
+from memoryd.knowledge.grammar import pattern
 from memoryd.knowledge.grammar.pattern import any_of, compiled, expanded
 from memoryd.knowledge.grammar.relations import _by_word
 from memoryd.knowledge.lexicon import load
 from memoryd.knowledge.lexicon.load import regular, table, verb_of, verbs, words
 from memoryd.knowledge.statement.claim import _read as read_predicates
 from memoryd.knowledge.statement.rewrites import _read as read_rewrites
+
+LAZY = [*pattern._LAZY]  # before a test makes bad ones
 
 KNOWLEDGE = Path(expanded.__code__.co_filename).parents[1]
 LEXICON = KNOWLEDGE / "lexicon"
@@ -117,11 +120,11 @@ def test_a_verb_has_its_forms():
     ],
 )
 def test_any_of_some_words_is_each_of_them_and_the_longest(some, fit, fail):
-    pattern = re.compile(any_of(some))
-    assert all(pattern.fullmatch(word) for word in fit)
-    assert not any(pattern.fullmatch(word) for word in fail)
+    any_word = re.compile(any_of(some))
+    assert all(any_word.fullmatch(word) for word in fit)
+    assert not any(any_word.fullmatch(word) for word in fail)
     longest = max(some, key=len)
-    assert longest == pattern.match(f"{longest}!")[0]
+    assert longest == any_word.match(f"{longest}!")[0]
 
 
 @pytest.mark.parametrize(
@@ -142,7 +145,23 @@ def test_a_verb_that_is_written_wrongly_is_told_with_its_row(name, forms, error)
 
 def test_a_broken_pattern_is_told_as_it_was_written():
     with pytest.raises(ValueError, match=r"written out: \{profession\} \("):
-        compiled("{profession} (")
+        compiled("{profession} (").search("a")
+
+
+def test_each_pattern_compiles_and_is_then_used_as_any_other(monkeypatch):
+    monkeypatch.setattr(pattern, "_LAZY", [*LAZY])
+    some = pattern.lazily(lambda: re.compile("a(?P<x>b)"))
+    left = sum(not lazy.is_made for lazy in pattern._LAZY)
+    asked = iter([True, False])
+    pattern.compile_all(lambda: next(asked, False))
+    assert max(0, left - 2) == sum(not lazy.is_made for lazy in pattern._LAZY)
+    pattern.compile_all()
+    assert all(lazy.is_made for lazy in pattern._LAZY)
+    assert len(pattern._LAZY) > 500
+    assert ("b", "a(?P<x>b)", {"x": 1}) == (some.search("ab")["x"], some.pattern, dict(some.groupindex))
+    assert "-" == some.sub("-", "ab")
+    with pytest.raises(AttributeError):
+        _ = some.none
 
 
 def test_a_relation_that_stands_twice_is_told():

@@ -9,14 +9,14 @@ another file is named with it: `{numbers.counted}`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from memoryd.knowledge.lexicon.load import split, table, verbs
 from memoryd.knowledge.lexicon.spelling import UPPER
 
-__all__ = ["any_of", "compiled", "expanded", "whole"]
+__all__ = ["any_of", "compile_all", "compiled", "expanded", "lazily", "whole"]
 
 _Letters: TypeAlias = "dict[str, _Letters]"
 _NAME = re.compile(r"\{([a-z][a-z0-9_.]*)\}")
@@ -58,13 +58,66 @@ def expanded(pattern: str) -> str:
 
 
 def compiled(pattern: str, where: str = "lexicon") -> re.Pattern[str]:
-    """Return a pattern with its names written out, for any case of letters; ValueError, with `where` it stands."""
-    try:
-        return re.compile(expanded(pattern), re.IGNORECASE)
-    except re.error as error:
-        raise ValueError(f"{where}: no pattern, once its names are written out: {pattern}: {error.msg}") from error
-    except KeyError as error:
-        raise ValueError(f"{where}: {error.args[0]}, in {pattern}") from error
+    """
+    Return a pattern with its names written out, for any case of letters.
+
+    It is compiled when it is first used (see `lazily`); ValueError then, with `where` it stands.
+    """
+
+    def make() -> re.Pattern[str]:
+        try:
+            return re.compile(expanded(pattern), re.IGNORECASE)
+        except re.error as error:
+            raise ValueError(f"{where}: no pattern, once its names are written out: {pattern}: {error.msg}") from error
+        except KeyError as error:
+            raise ValueError(f"{where}: {error.args[0]}, in {pattern}") from error
+
+    return lazily(make)
+
+
+class _Lazy:
+    """What has all that a pattern has, from its first use on."""
+
+    def __init__(self, make: Callable[[], re.Pattern[str]]) -> None:
+        self._make, self.is_made = make, False
+
+    def make(self) -> None:
+        made = self._make()
+        self.__dict__ |= {name: getattr(made, name) for name in _OF_PATTERNS}
+        self.is_made = True
+
+    def __getattr__(self, name: str) -> Any:
+        if self.is_made or name not in _OF_PATTERNS:
+            raise AttributeError(name)
+        self.make()
+        return self.__dict__[name]
+
+
+_OF_PATTERNS = [name for name in dir(re.compile("")) if not name.startswith("_")]
+_LAZY: list[_Lazy] = []
+
+
+def lazily(make: Callable[[], re.Pattern[str]]) -> re.Pattern[str]:
+    """
+    Return a pattern that is made when it is first used.
+
+    There are a thousand, and to compile them all takes a third of the time in which a daemon starts.
+    """
+    _LAZY.append(_Lazy(make))
+    return cast("re.Pattern[str]", _LAZY[-1])
+
+
+def compile_all(goes_on: Callable[[], bool] = lambda: True) -> None:
+    """
+    Compile each pattern that was not used so far, so that no call has to wait for it; ValueError for a bad one.
+
+    After each it is asked whether it goes on, which may take its time: others have their turn.
+    """
+    for pattern in _LAZY:
+        if not pattern.is_made:
+            pattern.make()
+            if not goes_on():
+                return
 
 
 def whole(mood: str) -> re.Pattern[str]:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from enum import Enum, IntFlag
 
-from memoryd.knowledge.grammar.pattern import any_of, expanded
+from memoryd.knowledge.grammar.pattern import any_of, expanded, lazily
 from memoryd.knowledge.lexicon.load import split, table
 
 __all__ = ["Wanted", "asks_assistant", "clauses", "members_asked", "question_share", "signs_of", "wanted_of"]
@@ -135,4 +135,4 @@ def _pattern() -> re.Pattern[str]:
     return re.compile(expanded(asked))  # of small letters: to ignore case takes other letters for them
 
 
-_ASKED = _pattern()
+_ASKED = lazily(_pattern)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import partial
 
-from memoryd.knowledge.grammar.pattern import any_of, expanded
+from memoryd.knowledge.grammar.pattern import any_of, expanded, lazily
 from memoryd.knowledge.lexicon.load import split, table
 
 __all__ = [
@@ -61,11 +62,12 @@ RELATION_PATTERN = expanded("{relation}")
 _EVERY = any_of({*RELATIONS, *FOREIGN_RELATIONS})
 _IS = expanded("{relations_is}")
 _MY = expanded("{my_in_any_language}")
-_INTRODUCTION = re.compile(
+_INTRODUCED = (
     rf"(?i:\b(?P<first>{_EVERY})(?:['’]s name)?(?: now)? (?:{_IS})) (?:(?i:now|called|named|dr\.?) )*[^\W\d_a-zà-öø-ÿ]"
     rf"|(?i:\b(?:{_IS}|isn['’]t|wasn['’]t) (?:not |no longer |now |still )*{_MY} (?:[\w-]+ ){{0,2}}"
     rf"(?P<last>{_EVERY})\b)"
 )
+_INTRODUCTION = lazily(partial(re.compile, _INTRODUCED))
 MOST_CHARACTERS = 400  # of a text that says who someone is
 
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
-from memoryd.knowledge.grammar.pattern import any_of
+from memoryd.knowledge.grammar.pattern import any_of, lazily
 from memoryd.knowledge.grammar.relations import FOREIGN_RELATIONS
 from memoryd.knowledge.lexicon.load import table, words
 from memoryd.knowledge.lexicon.spelling import stem_of
@@ -42,9 +42,8 @@ class _Language:
         self.patterns = {kind: _any(held[kind]) for kind in KINDS}
         person = any_of({*FOREIGN_RELATIONS, *str(held["other_words"]).split()})
         others = str(held["others"]).replace("{foreign_person}", person)
-        self.others = re.compile(
-            rf"(?:{'|'.join(_LEADS)})?(?:{others})\b(?! (?:und|et|en|y|e) (?:ich|moi|ik|yo|eu|io)\b)"
-        )
+        led = rf"(?:{'|'.join(_LEADS)})?(?:{others})\b(?! (?:und|et|en|y|e) (?:ich|moi|ik|yo|eu|io)\b)"
+        self.others = lazily(partial(re.compile, led))
 
     def stems(self, text: str) -> frozenset[str]:
         """Return the stems of the words that carry meaning."""
@@ -66,7 +65,7 @@ _LEADS = (r"[^\W_]+[,:] ", "und ", "et ", "en ", "y ", "e ", "aber ", "mais ", "
 
 
 def _any(some: Iterable[str]) -> re.Pattern[str]:
-    return re.compile(rf"\b(?:{'|'.join(some)})\b")
+    return lazily(partial(re.compile, rf"\b(?:{'|'.join(some)})\b"))
 
 
 LANGUAGES: Mapping[str, _Language] = {
