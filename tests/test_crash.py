@@ -18,7 +18,7 @@ from memory_client import Draft, MemorydError
 
 from tests.support import PATIENCE_S, Daemon
 
-KILLS = int(os.environ.get("MEMORYD_KILLS", "16"))
+KILLS = int(os.environ.get("MEMORYD_KILLS", "10"))
 AT_ONCE = 3  # daemons that are killed beside each other
 CONFIG = '[embedding]\nprovider = "none"\n[memory]\nauto_gc = false\n'
 

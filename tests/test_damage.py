@@ -27,7 +27,7 @@ FIGURES = '"count(*)"'
 @pytest.fixture(scope="module", params=["v1.5.0", files.STORAGE_VERSION])
 def whole(tmp_path_factory, request) -> Path:
     """A database of several blocks, folded in; also as an earlier memoryd has made it."""
-    folder = tmp_path_factory.mktemp("whole")
+    folder = tmp_path_factory.mktemp(f"whole-{request.param}-")
 
     async def fill():
         store = open_duckdb(folder)
@@ -42,8 +42,10 @@ def whole(tmp_path_factory, request) -> Path:
     return folder
 
 
-def blocks(database: Path) -> range:
-    return range((database.stat().st_size - HEADERS) // BLOCK)
+def blocks(whole: Path) -> range:
+    """Return the blocks of a database; of one that an earlier memoryd has made every third, the first among them."""
+    step = 1 if files.STORAGE_VERSION in whole.name else 3
+    return range(0, ((whole / "memory.duckdb").stat().st_size - HEADERS) // BLOCK, step)
 
 
 def spoilt(whole: Path, folder: Path, block: int) -> Path:
@@ -69,7 +71,7 @@ def check(folder: Path) -> tuple[int, str]:
 def test_every_damaged_block_is_told_as_damage(whole, folder):
     """Whichever block it is: the daemon refuses to start, or serves what it can, and its status says so."""
     refused = served = 0
-    for block in blocks(whole / "memory.duckdb"):
+    for block in blocks(whole):
         place = folder / str(block)
         place.mkdir()
         database = spoilt(whole, place, block)
@@ -105,7 +107,7 @@ def test_every_damaged_block_is_told_as_damage(whole, folder):
 def test_a_write_that_meets_damage_is_refused_or_ends_the_daemon_for_good(whole, folder):
     """Where the engine is dead a restart would not help, so the exit code says so to systemd."""
     codes = set()
-    for block in blocks(whole / "memory.duckdb"):
+    for block in blocks(whole):
         place = folder / str(block)
         place.mkdir()
         spoilt(whole, place, block)
@@ -154,8 +156,7 @@ def test_damage_is_told_from_what_only_speaks_of_it(error, is_damage):
     assert is_damage is bool(damage_of(Path("/x/memory.duckdb"), error))
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-def test_rows_that_are_too_long_to_be_read_at_once_are_read_a_few_at_a_time(tmp_path, threads):
+def test_rows_that_are_too_long_to_be_read_at_once_are_read_a_few_at_a_time(tmp_path):
     with duckdb.connect(str(tmp_path / "x"), config={"memory_limit": "128MB", "threads": 1}) as con:
         for table in ("t", "more"):
             con.execute(f"CREATE TABLE {table} (number BIGINT, details VARCHAR)")
@@ -165,12 +166,12 @@ def test_rows_that_are_too_long_to_be_read_at_once_are_read_a_few_at_a_time(tmp_
         con.execute("CHECKPOINT")
         with pytest.raises(duckdb.OutOfMemoryException):
             con.execute("SELECT bit_xor(hash(COLUMNS(*))) FROM t").fetchall()
-        damage.read_everything(con, threads=threads)
+        damage.read_everything(con, threads=2)
     with (tmp_path / "x").open("r+b") as file:
         for place in range(HEADERS + BLOCK, (tmp_path / "x").stat().st_size, 10 * BLOCK):
             file.seek(place + 5000)
             file.write(b"damage")
     with duckdb.connect(str(tmp_path / "x"), read_only=True, config={"memory_limit": "128MB", "threads": 1}) as con:
         with pytest.raises(duckdb.Error) as refused:
-            damage.read_everything(con, threads=threads)
+            damage.read_everything(con, threads=2)
         assert damage_of(tmp_path / "x", refused.value)

@@ -84,7 +84,8 @@ def test_a_text_has_the_same_vector_alone_and_in_any_batch(builtin):
 
 def test_the_vectors_in_integers_are_close_to_those_in_float(builtin):
     in_float = builtin_encoder(in_float=True)
-    cosines = (builtin.encode(SENTENCES, query=False) * in_float.encode(SENTENCES, query=False)).sum(axis=1)
+    some = SENTENCES[:20]
+    cosines = (builtin.encode(some, query=False) * in_float.encode(some, query=False)).sum(axis=1)
     assert cosines.min() > 0.98
     assert cosines.mean() > 0.995
     assert builtin.fingerprint != in_float.fingerprint

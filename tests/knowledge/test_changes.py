@@ -65,10 +65,15 @@ def share(some: list[bool]) -> float:
 
 
 @pytest.mark.parametrize(
-    ("name", "least"),
-    [("changes.txt", 0.9), ("changes_apart.txt", 0.42), ("changes_read.txt", 0.4), ("changes_unread.txt", 0.13)],
+    ("name", "least", "together"),
+    [
+        ("changes.txt", 0.9, None),
+        ("changes_apart.txt", 0.42, (0.96, 0.12)),
+        ("changes_read.txt", 0.4, None),
+        ("changes_unread.txt", 0.13, (0.77, 0.1)),
+    ],
 )
-def test_rules_notice_changes_and_retire_nothing_else(name, least):
+async def test_rules_notice_changes_and_retire_nothing_else_and_a_reader_notices_more(name, least, together):
     found = judged(name)
     assert {("change", "preference"), ("change", "state"), ("none", "preference"), ("none", "state")} == {
         (one.label, one.topic) for one in found
@@ -78,13 +83,13 @@ def test_rules_notice_changes_and_retire_nothing_else(name, least):
         assert share([one in NOTICED for one in changes]) >= least, topic
         assert share([one in NOTICED for one in others]) <= 0.005, topic
         assert Relation.CHANGED not in others, topic
+    if together is not None:
+        await notice_together(found, *together)
 
 
-@pytest.mark.parametrize(
-    ("name", "least", "most"), [("changes_apart.txt", 0.96, 0.12), ("changes_unread.txt", 0.77, 0.1)]
-)
-async def test_rules_and_reader_together_notice_changes_in_the_words_of_strangers(name, least, most):
-    found, reader = judged(name), builtin_reader()
+async def notice_together(found: list[Judged], least: float, most: float) -> None:
+    """Rules and reader, in the words of strangers."""
+    reader = builtin_reader()
     unnoticed = [one for one in found if one.relation not in NOTICED and one.near >= LEAST_NEAR]
     scores = await reader.read([(one.old, one.new) for one in unnoticed])
     reader.close()

@@ -68,7 +68,7 @@ def read(text: str) -> None:
     compare(said, Reading(text), similarity=0.9)
 
 
-CLASSES = [(("N",), 1), (("M",), 3), (("L",), 150), (("S", "P"), 6), (("Z", "C"), 1500)]
+CLASSES = [(("N",), 1), (("M",), 5), (("L",), 250), (("S", "P"), 10), (("Z", "C"), 2500)]
 
 
 @pytest.mark.parametrize(("classes", "step"), CLASSES)
