@@ -12,7 +12,12 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent / "memory_client"
-FILES = {"aio.py": "client.py", "aio_conversations.py": "conversations.py", "aio_operations.py": "operations.py"}
+FILES = {
+    "aio.py": "client.py",
+    "aio_conversations.py": "conversations.py",
+    "aio_operations.py": "operations.py",
+    "aio_notes.py": "notes.py",
+}
 HEADER = "# Generated from {} by `make client`: change that file instead.\n"
 REPLACED = (
     (r'"""The client for asyncio; `client` is generated from it."""', '"""The client for plain code."""'),
@@ -24,6 +29,10 @@ REPLACED = (
         r'"""The client\'s methods for operators; `operations` is generated from it."""',
         '"""The plain client\'s methods for operators."""',
     ),
+    (
+        r'"""The client\'s methods for notes; `notes` is generated from it."""',
+        '"""The plain client\'s methods for notes."""',
+    ),
     (r"^import asyncio\n", ""),
     (r"\basync (def|with|for) ", r"\1 "),
     (r"\bawait ", ""),
@@ -31,6 +40,8 @@ REPLACED = (
     (r"\bAsyncConversations\b", "Conversations"),
     (r"\bAsyncConversation\b", "Conversation"),
     (r"\bAsyncOperations\b", "Operations"),
+    (r"\bAsyncNotes\b", "Notes"),
+    (r"\baio_notes\b", "notes"),
     (r"\baio_operations\b", "operations"),
     (r"\baio_conversations\b", "conversations"),
     (r"\bAsyncIterator\b", "Iterator"),

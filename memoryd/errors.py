@@ -11,6 +11,7 @@ MemorydError
 │   ├── GrantNotFound        no grant has that id
 │   ├── ThreadNotFound       no thread or session of that name
 │   ├── RunNotFound          no run of a job has that id
+│   ├── NoteNotFound         no note has that path
 │   ├── ProposalNotFound     nothing that waits to be approved has that id
 │   └── EntityNotFound       no one and nothing is known by that name
 ├── Unauthenticated      get a new token
@@ -56,6 +57,7 @@ __all__ = [
     "LimitExceeded",
     "MemorydError",
     "NotFound",
+    "NoteNotFound",
     "OutcomeUnknown",
     "PageTokenInvalid",
     "PermissionDenied",
@@ -162,6 +164,12 @@ class ThreadNotFound(NotFound):
     """The caller has no thread or session of that name."""
 
     reason = "THREAD_NOT_FOUND"
+
+
+class NoteNotFound(NotFound):
+    """No note of the owner has that path, or its version is no longer kept."""
+
+    reason = "NOTE_NOT_FOUND"
 
 
 class ProposalNotFound(NotFound):

@@ -51,6 +51,7 @@ from memoryd.store.base import Store
 from memoryd.store.memories import MemorySelector, Vectors
 from memoryd.store.opening import StoreOptions
 from tests.local_conversations import LocalConversations
+from tests.local_notes import LocalNotes
 from tests.shared_store import InTurns, StoreView
 from tests.support import PATIENCE_S
 
@@ -157,7 +158,7 @@ def open_duckdb(folder: Path, **more):
     return open_store(folder / "memory.duckdb", **more)
 
 
-class Local(LocalConversations):
+class Local(LocalConversations, LocalNotes):
     """The use cases without a wire, with the methods of the client."""
 
     def __init__(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.mutants_of_notes import MUTANTS_OF_NOTES
 from tests.mutants_of_operations import MUTANTS_OF_OPERATIONS
 from tests.mutants_of_texts import MUTANTS_OF_TEXTS
 
@@ -18,7 +19,6 @@ KNOWLEDGE, PEOPLE = (
     "tests/conformance/test_knowledge.py tests/conformance/test_fading.py",
     "tests/conformance/test_people.py tests/conformance/test_forgetting_people.py",
 )
-
 DAYS, LONG = "tests/test_ranking.py", "tests/test_window_vectors.py"
 NAMED = "tests/knowledge/test_persons.py tests/test_named_people.py tests/test_trust_of_newer.py tests/conformance/test_people.py"
 
@@ -396,4 +396,5 @@ MUTANTS = [
     ("memoryd/domain/conversation/embed.py", "counters={self._windows_name: page[-1][0]}", "counters={self._windows_name: page[0][0]}", LONG),
     *MUTANTS_OF_TEXTS,
     *MUTANTS_OF_OPERATIONS,
+    *MUTANTS_OF_NOTES,
 ]  # fmt: skip

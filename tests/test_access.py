@@ -61,6 +61,11 @@ REQUESTS: dict[str, Callable[[World], dict]] = {
     "ConversationService/StartSession": lambda w: {"thread_id": spoken(w)},
     "ConversationService/EndSession": lambda w: {"thread_id": spoken(w)},
     "ConversationService/ListSessions": lambda w: {},
+    "NoteService/PutNote": lambda w: {"path": f"note {next(NUMBERS)}", "text": "tea"},
+    "NoteService/GetNote": lambda w: {"path": noted(w)},
+    "NoteService/DeleteNote": lambda w: {"path": noted(w)},
+    "NoteService/ListNotes": lambda w: {},
+    "NoteService/MoveNote": lambda w: {"path": noted(w), "new_path": f"moved {next(NUMBERS)}"},
     "ContextService/BuildContext": lambda w: {"prompt": "tea"},
     "IdentityService/WhoAmI": lambda w: {},
     "GrantService/OpenSandbox": lambda w: {"spec": {"user_id": "alice", "permissions": ["search"]}},
@@ -124,6 +129,14 @@ def spoken(world: World) -> str:
     with MemoryClient(socket_of(world.sandbox())) as memory:
         memory.append(thread_id, MessageDraft(content="I like tea"))
     return thread_id
+
+
+def noted(world: World) -> str:
+    """A note of alice's, of the trust that a sandbox has."""
+    path = f"note {next(NUMBERS)}"
+    with MemoryClient(socket_of(world.sandbox())) as memory:
+        memory.put_note(path, "I like tea")
+    return path
 
 
 def a_run(world: World) -> str:
@@ -194,6 +207,9 @@ def test_whatever_changes_something_is_marked_so():
         "GrantService/IssueToken", "GrantService/RotateTokenKeys", "GrantService/DeleteGrantMemories",
         "ConversationService/AppendMessages", "ConversationService/DeleteThread", "ConversationService/SetSummary",
         "ConversationService/DeleteMessages",
+        "NoteService/PutNote",
+        "NoteService/DeleteNote",
+        "NoteService/MoveNote",
         "ConversationService/CompactThread", "ConversationService/SetWorkingMemory",
         "ConversationService/StartSession", "ConversationService/EndSession",
         "MemoryService/ForgetUser", "AdminService/EraseUser",
@@ -233,7 +249,7 @@ def always(outcome: tuple[str, str]) -> Callable[[str], tuple[str, str]]:
 
 
 READING = ("search", "list", "get", "stats", "context", "read_messages", "search_messages")
-FULL = (*READING, "add", "correct", "delete", "append", "summarize", "sessions")
+FULL = (*READING, "add", "correct", "delete", "append", "summarize", "sessions", "notes")
 
 
 def ended(world: World) -> str:

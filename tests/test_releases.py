@@ -34,6 +34,12 @@ def digests(message: Message) -> dict[str, str]:
     return {name: hashlib.sha256(text.encode()).hexdigest() for name, text in texts.items()}
 
 
+async def versions_of(path: str, client: Local) -> list[str]:
+    """Return what tells the versions of a note apart from any other, the newest first."""
+    texts = [await client.note(path, revision=one.revision) for one in (await client.note(path)).versions]
+    return [hashlib.sha256(note.text.encode()).hexdigest() for note in texts]
+
+
 @pytest.mark.parametrize("schema", SCHEMAS)
 async def test_a_database_of_every_schema_opens_with_all_that_it_held(folder, schema):
     wanted = unpacked(schema, folder)
@@ -55,6 +61,10 @@ async def test_a_database_of_every_schema_opens_with_all_that_it_held(folder, sc
             assert wanted["messages"] == [{"id": m.id, "role": m.role.value, "content": m.content} for m in texts]
             assert ([wanted["long"]] if "long" in wanted else []) == [digests(m) for m in messages if m not in texts]
             assert "They plan a trip to Lyon." == (await client.thread("trip")).summary
+        assert wanted.get("notes", {}) == {
+            note.path: await versions_of(note.path, client) async for note in client.all_notes()
+        }
+        await client.put_note("new", "a note")
         added = await client.add("I moved to Oslo")
         assert added.memory.id in {m.id for m in (await client.page(page_size=500)).memories}
         await client.delete(wanted["live"][0]["id"], purge=True)

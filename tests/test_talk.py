@@ -298,7 +298,7 @@ async def test_messages_that_go_while_those_with_a_name_are_read_hide_no_others(
             return found
 
         monkeypatch.setattr(talk, "_conversation_rows", rows)
-        found = await occurrences_of(["Bob"], Owner("default", Scope("alice")), store)
+        found = await occurrences_of(["Bob"], Owner("default", Scope("alice")), ports)
         assert gone
         assert {"second", "third"} == {message.thread_id for message in found.messages}
         assert 18 == len(found.messages)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         InvalidArgument,
         LimitExceeded,
         MemorydError,
+        NoteNotFound,
         NotFound,
         PageTokenInvalid,
         PermissionDenied,
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
     from memoryd.model.memory import Draft, Judgement, Kind, Outcome, Source, State
     from memoryd.model.memory import ShownMemory as Memory
     from memoryd.model.message_draft import MessageDraft
+    from memoryd.model.note import DeletedNotes, MovedNotes, Note, NoteDraft, NotePage, NoteVersion
     from memoryd.model.query import Filter
     from memoryd.model.reports import (
         Compaction,
@@ -143,6 +145,7 @@ __all__ = [
     "Decayed",
     "Deleted",
     "DeletedMany",
+    "DeletedNotes",
     "Door",
     "Draft",
     "Enriched",
@@ -191,7 +194,13 @@ __all__ = [
     "MessageHit",
     "MessagePage",
     "MessageSearch",
+    "MovedNotes",
     "NotFound",
+    "Note",
+    "NoteDraft",
+    "NoteNotFound",
+    "NotePage",
+    "NoteVersion",
     "Outcome",
     "OwnerSize",
     "OwnerSizes",
@@ -264,11 +273,14 @@ _MODULES = (
     "memoryd.model.conversation",
     "memoryd.model.message_draft",
     "memoryd.model.talk",
+    "memoryd.model.note",
     "memoryd.model.token",
     "memoryd.model.learnt",
     "memoryd.model.work",
     "memory_client.grant_calls",
     "memory_client.conversations",
+    "memory_client.notes",
+    "memory_client.aio_notes",
     "memory_client.aio_conversations",
     "memory_client.operations",
     "memory_client.aio_operations",
@@ -276,9 +288,10 @@ _MODULES = (
 )
 
 
-_PARTS = ("admin_calls", "aio", "aio_conversations", "aio_operations", "calls", "client", "conversation_calls",
-          "conversations", "credentials", "endpoint", "failures", "grant_calls", "knowledge_calls",
-          "operations")  # fmt: skip
+_PARTS = ("admin_calls", "aio", "aio_conversations", "aio_notes", "aio_operations", "calls", "client",
+          "conversation_calls", "conversations", "credentials", "endpoint", "failures", "grant_calls",
+          "knowledge_calls",
+          "note_calls", "notes", "operations")  # fmt: skip
 
 
 _SHOWN_AS = {"Memory": "ShownMemory"}

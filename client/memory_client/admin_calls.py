@@ -60,6 +60,7 @@ def run_gc(*, dry_run: bool, clock_is_right: bool) -> Call[GcReport]:
             answer.dry_run,
             answer.grant_count,
             answer.held,
+            answer.note_count,
         )
 
     request = pb.RunGcRequest(dry_run=dry_run, clock_is_right=clock_is_right)

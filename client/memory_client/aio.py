@@ -15,6 +15,7 @@ import grpc
 
 from memory_client import calls
 from memory_client.aio_conversations import AsyncConversations
+from memory_client.aio_notes import AsyncNotes
 from memory_client.aio_operations import AsyncOperations
 from memory_client.calls import ATTEMPTS, Call, backoff_s
 from memory_client.credentials import Credentials, TokenSource, channel_credentials
@@ -59,7 +60,7 @@ DEFAULT_TIMEOUT_S = 10.0
 _ANY = Filter()
 
 
-class AsyncMemoryClient(AsyncConversations, AsyncOperations):
+class AsyncMemoryClient(AsyncConversations, AsyncNotes, AsyncOperations):
     """
     One channel to the daemon, and one method an RPC.
 

@@ -15,6 +15,7 @@ import grpc
 
 from memory_client import calls
 from memory_client.conversations import Conversations
+from memory_client.notes import Notes
 from memory_client.operations import Operations
 from memory_client.calls import ATTEMPTS, Call, backoff_s
 from memory_client.credentials import Credentials, TokenSource, channel_credentials
@@ -59,7 +60,7 @@ DEFAULT_TIMEOUT_S = 10.0
 _ANY = Filter()
 
 
-class MemoryClient(Conversations, Operations):
+class MemoryClient(Conversations, Notes, Operations):
     """
     One channel to the daemon, and one method an RPC.
 

@@ -181,6 +181,7 @@ def forget_person(identity: Identity, name: str, *, with_messages: bool, dry_run
             answer.in_working_memory,
             answer.with_messages,
             tuple(map(message_from_pb, answer.messages)),
+            tuple(answer.note_paths),
         )
 
     return Call("EntityService", "ForgetPerson", request, pb.ForgetPersonResponse, parse, retryable=False)

@@ -247,7 +247,8 @@ def _gc(args: argparse.Namespace) -> int:
             return 1
     verb = "would erase" if report.dry_run else "erased"
     print(f"{verb} {report.deleted_count} deleted, {report.superseded_count} superseded and {report.expired_count}"
-          f" expired memories, {report.request_count} request ids and {report.grant_count} ended grants")  # fmt: skip
+          f" expired memories, {report.note_count} expired notes, {report.request_count} request ids and"
+          f" {report.grant_count} ended grants")  # fmt: skip
     return 0
 
 

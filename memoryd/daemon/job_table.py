@@ -163,6 +163,7 @@ class JobTable:
             "deleted": done.deleted_count,
             "requests": done.request_count,
             "grants": done.grant_count,
+            "notes": done.note_count,
             "held": int(bool(done.held)),
         }
 

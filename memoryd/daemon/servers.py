@@ -52,6 +52,7 @@ from memoryd.service.identity import IdentityService
 from memoryd.service.job import JobService
 from memoryd.service.memory import MemoryService
 from memoryd.service.methods import Method, methods_of
+from memoryd.service.note import NoteService
 from memoryd.v1 import (
     admin_service_pb2,
     consolidation_service_pb2,
@@ -62,6 +63,7 @@ from memoryd.v1 import (
     identity_service_pb2,
     job_service_pb2,
     memory_service_pb2,
+    note_service_pb2,
 )
 
 __all__ = ["SERVICES", "Servers", "make_server", "server_credentials"]
@@ -72,6 +74,7 @@ SERVICES: tuple[Any, ...] = tuple(
         (memory_service_pb2, "MemoryService"),
         (entity_service_pb2, "EntityService"),
         (conversation_service_pb2, "ConversationService"),
+        (note_service_pb2, "NoteService"),
         (context_service_pb2, "ContextService"),
         (identity_service_pb2, "IdentityService"),
         (grant_service_pb2, "GrantService"),
@@ -235,6 +238,7 @@ class Servers:
             MemoryService(ports),
             EntityService(ports),
             ConversationService(ports),
+            NoteService(ports),
             ContextService(ports),
             IdentityService(grants, ports.policy),
             GrantService(ports, grants, self.issuer),

@@ -196,8 +196,8 @@ async def _with_traits(change: ChangeSet) -> ChangeSet:
 
 def _based(change: ChangeSet, based_on: Mapping[Owner, int]) -> tuple[ChangeSet, ...]:
     """Return the change sets of a decision, each with the commit that it was decided on."""
-    # a request is noted besides what is decided; threads have locks and revisions of their own
-    others = replace(change, request=None, conversation=None).owners - based_on.keys()
+    # a request is noted besides what is decided; threads and notes have locks and revisions of their own
+    others = replace(change, request=None, conversation=None, notes=()).owners - based_on.keys()
     if others:
         raise ValueError(f"a decision changes {len(others)} owners that it has not locked")
     return change.by_owner(based_on)

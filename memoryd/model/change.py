@@ -19,6 +19,7 @@ from memoryd.model.erasure import ErasedThing
 from memoryd.model.grant import Grant, TokenKey
 from memoryd.model.learnt import Proposal
 from memoryd.model.memory import Memory
+from memoryd.model.note import NoteChange
 from memoryd.model.receipt import Receipt
 from memoryd.model.scope import Owner
 from memoryd.model.work import CounterName, Lease, Run, Work
@@ -233,6 +234,8 @@ class ChangeSet:
     """What was learnt and waits to be approved. It decides nothing about memories."""
     decided: tuple[Proposal, ...] = ()
     """Proposals that wait no longer."""
+    notes: tuple[NoteChange, ...] = ()
+    """What changes of notes. It decides nothing about memories."""
     erased: tuple[ErasedThing, ...] = ()
     """What goes for good by what other fields change, of their owners; see `model.erasure.erased_by`."""
     runs: tuple[Run, ...] = ()
@@ -270,14 +273,17 @@ class ChangeSet:
         for owner in (self.rebuild, self.purge_owner):
             if owner is not None:
                 yield owner
-        if self.request is not None and noted:
-            yield self.request.owner
-        if self.conversation is not None and noted:
-            yield self.conversation.owner
-        for work in self.work if noted else ():
-            yield work.owner
-        for proposal in (*self.proposals, *self.decided) if noted else ():
-            yield proposal.owner
+        if noted:
+            yield from self._owned_besides()
+
+    def _owned_besides(self) -> Iterator[Owner]:
+        """Yield the owner of each row that decides nothing about memories."""
+        one = (self.request, self.conversation)
+        for item in (*one, *self.work, *self.proposals, *self.decided):
+            if item is not None:
+                yield item.owner
+        for note in self.notes:
+            yield note.owner
 
     @property
     def of_store(self) -> ChangeSet:
@@ -338,6 +344,7 @@ class ChangeSet:
             work=_of(owner, self.work),
             proposals=_of(owner, self.proposals),
             decided=_of(owner, self.decided),
+            notes=_of(owner, self.notes),
             erased=_of(owner, self.erased),
         )
 
@@ -352,6 +359,7 @@ class ChangeSet:
             *self.forget_grants,
             *(entity.id for entity in (*self.entities, *self.forget_entities)),
             *(() if self.conversation is None else self.conversation.ids),
+            *(note.after.id for note in self.notes if note.after is not None),
         )
 
     @property
@@ -370,4 +378,5 @@ class ChangeSet:
     def purged_ids(self) -> tuple[str, ...]:
         """Every memory that it erases."""
         more = () if self.conversation is None else self.conversation.purged_ids
-        return (*(memory.id for memory in self.purges), *more)
+        notes = (note.before.id for note in self.notes if note.before is not None and note.after is None)
+        return (*(memory.id for memory in self.purges), *more, *notes)

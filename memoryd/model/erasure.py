@@ -32,6 +32,8 @@ class ErasedKind(StrEnum):
     ENTITY = "entity"
     """A person or thing: what was decided of it, and that memories mention it."""
     PROPOSAL = "proposal"
+    NOTE = "note"
+    """A note with all its versions, by its own id."""
     NAME = "name"
     """
     The name of a person who was forgotten (`name_key`): summaries and working memories that have it go. With it stand
@@ -100,6 +102,9 @@ def erased_by(change: ChangeSet) -> Iterator[ErasedThing]:
         yield ErasedThing(ErasedKind.ENTITY, entity.owner, id=entity.id)
     if change.purge_owner is not None:
         yield ErasedThing(ErasedKind.OWNER, change.purge_owner)
+    for note in change.notes:
+        if note.before is not None and note.after is None:
+            yield ErasedThing(ErasedKind.NOTE, note.before.owner, id=note.before.id)
     yield from change.erased
     if change.conversation is not None:
         yield from _of_talk(change.conversation)

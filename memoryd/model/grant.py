@@ -48,6 +48,7 @@ class Permission(OpenEnum):
     SEARCH_MESSAGES = "search_messages"
     SUMMARIZE = "summarize"
     SESSIONS = "sessions"
+    NOTES = "notes"
 
 
 _READING = frozenset({

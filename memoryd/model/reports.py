@@ -50,6 +50,8 @@ class GcReport:
     grant_count: int = 0
     held: str = ""
     """Why nothing was erased, or would be; empty unless the clock is in doubt."""
+    note_count: int = 0
+    """Notes that have expired."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +88,8 @@ class OwnerContents:
     memory_ids: tuple[str, ...] = ()
     message_ids: tuple[str, ...] = ()
     trusts: frozenset[Trust] = frozenset()
-    """Every class of trust of memories, people, threads and working memory."""
+    """Every class of trust of memories, people, threads, working memory and notes."""
+    note_count: int = 0
 
     @property
     def is_empty(self) -> bool:
@@ -105,7 +108,7 @@ class OwnerSize:
     """In every state."""
     message_count: int
     content_bytes: int
-    """Of the text of both, in UTF-8."""
+    """Of the text of both and of notes, in UTF-8."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +132,7 @@ class ErasedUser:
     purge_time: datetime | None = None
     backups: tuple[str, ...] = ()
     dry_run: bool = False
+    note_count: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +158,8 @@ class ForgottenPerson:
     with_messages: bool = False
     messages: tuple[Message, ...] = ()
     """In a dry run, the first hundred messages that name the person."""
+    note_paths: tuple[str, ...] = ()
+    """Notes that name them, now or before."""
 
 
 @dataclass(frozen=True, slots=True)

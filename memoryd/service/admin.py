@@ -110,6 +110,7 @@ class AdminService:
             dry_run=report.dry_run,
             grant_count=report.grant_count,
             held=report.held,
+            note_count=report.note_count,
         )
 
     async def RunDecay(self, request: pb.RunDecayRequest, call: Call) -> pb.RunDecayResponse:

@@ -105,6 +105,7 @@ class EntityService:
             message_count=receipt.message_count,
             thread_ids=receipt.thread_ids,
             in_working_memory=receipt.in_working_memory,
+            note_paths=receipt.note_paths if Permission.NOTES in call.session.permissions else (),
             with_messages=receipt.with_messages,
             messages=[message_to_pb(_short(message)) for message in receipt.messages if may_read],
         )

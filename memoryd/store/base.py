@@ -22,6 +22,7 @@ from memoryd.model.scope import Owner
 from memoryd.store.commits import Commits
 from memoryd.store.conversations import ConversationStore
 from memoryd.store.memories import MemoryStore
+from memoryd.store.notes import NoteStore
 from memoryd.store.work import WorkStore
 
 __all__ = [
@@ -330,6 +331,8 @@ class Store(Protocol):
     def conversations(self) -> ConversationStore: ...
     @property
     def people(self) -> PeopleStore: ...
+    @property
+    def notes(self) -> NoteStore: ...
     @property
     def grants(self) -> GrantStore: ...
     @property

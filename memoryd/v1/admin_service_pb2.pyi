@@ -223,6 +223,7 @@ class RunGcResponse(google.protobuf.message.Message):
     DRY_RUN_FIELD_NUMBER: builtins.int
     GRANT_COUNT_FIELD_NUMBER: builtins.int
     HELD_FIELD_NUMBER: builtins.int
+    NOTE_COUNT_FIELD_NUMBER: builtins.int
     expired_count: builtins.int
     """Past expire_time by more than the grace."""
     superseded_count: builtins.int
@@ -237,6 +238,8 @@ class RunGcResponse(google.protobuf.message.Message):
     """Grants that ended longer ago than sandbox.ended_grace_days and have nothing stored."""
     held: builtins.str
     """Why nothing was erased, or would be: the clock is in doubt. Empty: it is not."""
+    note_count: builtins.int
+    """Notes past their expire_time by more than the grace."""
     def __init__(
         self,
         *,
@@ -247,8 +250,9 @@ class RunGcResponse(google.protobuf.message.Message):
         dry_run: builtins.bool = ...,
         grant_count: builtins.int = ...,
         held: builtins.str = ...,
+        note_count: builtins.int = ...,
     ) -> None: ...
-    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["deleted_count", b"deleted_count", "dry_run", b"dry_run", "expired_count", b"expired_count", "grant_count", b"grant_count", "held", b"held", "request_count", b"request_count", "superseded_count", b"superseded_count"]
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["deleted_count", b"deleted_count", "dry_run", b"dry_run", "expired_count", b"expired_count", "grant_count", b"grant_count", "held", b"held", "note_count", b"note_count", "request_count", b"request_count", "superseded_count", b"superseded_count"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
 
 Global___RunGcResponse: typing_extensions.TypeAlias = RunGcResponse
@@ -700,7 +704,7 @@ class OwnerSize(google.protobuf.message.Message):
     message_count: builtins.int
     """Messages."""
     content_bytes: builtins.int
-    """Bytes of the text of both, in UTF-8."""
+    """Bytes of the text of both and of notes, in UTF-8."""
     def __init__(
         self,
         *,

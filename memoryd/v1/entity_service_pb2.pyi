@@ -440,6 +440,7 @@ class ForgetPersonResponse(google.protobuf.message.Message):
     IN_WORKING_MEMORY_FIELD_NUMBER: builtins.int
     WITH_MESSAGES_FIELD_NUMBER: builtins.int
     MESSAGES_FIELD_NUMBER: builtins.int
+    NOTE_PATHS_FIELD_NUMBER: builtins.int
     purged_count: builtins.int
     """How many in all."""
     dry_run: builtins.bool
@@ -496,6 +497,12 @@ class ForgetPersonResponse(google.protobuf.message.Message):
     def messages(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[memoryd.v1.conversation_pb2.Message]:
         """The first 100 messages that name the person, oldest first; only in a dry run, for those who hold "read_messages"."""
 
+    @property
+    def note_paths(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
+        """The first 1,000 paths of notes that name the person, in any version. With with_messages a note that names them now
+        was erased, of another the versions that did.
+        """
+
     def __init__(
         self,
         *,
@@ -514,10 +521,11 @@ class ForgetPersonResponse(google.protobuf.message.Message):
         in_working_memory: builtins.bool = ...,
         with_messages: builtins.bool = ...,
         messages: collections.abc.Iterable[memoryd.v1.conversation_pb2.Message] | None = ...,
+        note_paths: collections.abc.Iterable[builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["entity", b"entity", "purge_time", b"purge_time"]
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["backups", b"backups", "dry_run", b"dry_run", "entity", b"entity", "in_working_memory", b"in_working_memory", "memories", b"memories", "mentioning_ids", b"mentioning_ids", "mentioning_memories", b"mentioning_memories", "message_count", b"message_count", "message_ids", b"message_ids", "messages", b"messages", "purge_time", b"purge_time", "purged_count", b"purged_count", "purged_ids", b"purged_ids", "thread_ids", b"thread_ids", "with_messages", b"with_messages"]
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["backups", b"backups", "dry_run", b"dry_run", "entity", b"entity", "in_working_memory", b"in_working_memory", "memories", b"memories", "mentioning_ids", b"mentioning_ids", "mentioning_memories", b"mentioning_memories", "message_count", b"message_count", "message_ids", b"message_ids", "messages", b"messages", "note_paths", b"note_paths", "purge_time", b"purge_time", "purged_count", b"purged_count", "purged_ids", b"purged_ids", "thread_ids", b"thread_ids", "with_messages", b"with_messages"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
 
 Global___ForgetPersonResponse: typing_extensions.TypeAlias = ForgetPersonResponse

@@ -66,6 +66,8 @@ class _ErrorReasonEnumTypeWrapper(google.protobuf.internal.enum_type_wrapper._En
     """There is no run of that id; it may be too old. List the runs, or stop."""
     ERROR_REASON_PROPOSAL_NOT_FOUND: _ErrorReason.ValueType  # 21
     """Nothing that waits to be approved has that id: it may have been decided."""
+    ERROR_REASON_NOTE_NOT_FOUND: _ErrorReason.ValueType  # 22
+    """There is no note of that path, or that version of it is no longer kept, or it is not yours to see. Stop."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """The reason of an error; the name without its prefix is ErrorInfo.reason."""
@@ -114,4 +116,6 @@ ERROR_REASON_RUN_NOT_FOUND: ErrorReason.ValueType  # 20
 """There is no run of that id; it may be too old. List the runs, or stop."""
 ERROR_REASON_PROPOSAL_NOT_FOUND: ErrorReason.ValueType  # 21
 """Nothing that waits to be approved has that id: it may have been decided."""
+ERROR_REASON_NOTE_NOT_FOUND: ErrorReason.ValueType  # 22
+"""There is no note of that path, or that version of it is no longer kept, or it is not yours to see. Stop."""
 Global___ErrorReason: typing_extensions.TypeAlias = ErrorReason

@@ -54,6 +54,8 @@ class _PermissionEnumTypeWrapper(google.protobuf.internal.enum_type_wrapper._Enu
     """SetSummary, CompactThread and SetWorkingMemory."""
     PERMISSION_SESSIONS: _Permission.ValueType  # 13
     """StartSession and EndSession."""
+    PERMISSION_NOTES: _Permission.ValueType  # 14
+    """PutNote, GetNote, DeleteNote, ListNotes and MoveNote."""
 
 class Permission(_Permission, metaclass=_PermissionEnumTypeWrapper):
     """What a caller may do."""
@@ -86,6 +88,8 @@ PERMISSION_SUMMARIZE: Permission.ValueType  # 12
 """SetSummary, CompactThread and SetWorkingMemory."""
 PERMISSION_SESSIONS: Permission.ValueType  # 13
 """StartSession and EndSession."""
+PERMISSION_NOTES: Permission.ValueType  # 14
+"""PutNote, GetNote, DeleteNote, ListNotes and MoveNote."""
 Global___Permission: typing_extensions.TypeAlias = Permission
 
 class _Door:

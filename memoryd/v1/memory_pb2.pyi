@@ -847,6 +847,7 @@ class ErasedUser(google.protobuf.message.Message):
     PURGE_TIME_FIELD_NUMBER: builtins.int
     BACKUPS_FIELD_NUMBER: builtins.int
     DRY_RUN_FIELD_NUMBER: builtins.int
+    NOTE_COUNT_FIELD_NUMBER: builtins.int
     agent_id: builtins.str
     """The agent."""
     memory_count: builtins.int
@@ -857,6 +858,8 @@ class ErasedUser(google.protobuf.message.Message):
     """How many threads."""
     dry_run: builtins.bool
     """Whether nothing was erased because dry_run was set."""
+    note_count: builtins.int
+    """How many notes."""
     @property
     def memory_ids(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
         """The first 1,000 ids of the memories, newest first."""
@@ -885,10 +888,11 @@ class ErasedUser(google.protobuf.message.Message):
         purge_time: google.protobuf.timestamp_pb2.Timestamp | None = ...,
         backups: collections.abc.Iterable[builtins.str] | None = ...,
         dry_run: builtins.bool = ...,
+        note_count: builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["purge_time", b"purge_time"]
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["agent_id", b"agent_id", "backups", b"backups", "dry_run", b"dry_run", "memory_count", b"memory_count", "memory_ids", b"memory_ids", "message_count", b"message_count", "message_ids", b"message_ids", "purge_time", b"purge_time", "thread_count", b"thread_count"]
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["agent_id", b"agent_id", "backups", b"backups", "dry_run", b"dry_run", "memory_count", b"memory_count", "memory_ids", b"memory_ids", "message_count", b"message_count", "message_ids", b"message_ids", "note_count", b"note_count", "purge_time", b"purge_time", "thread_count", b"thread_count"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
 
 Global___ErasedUser: typing_extensions.TypeAlias = ErasedUser

@@ -10,7 +10,7 @@ from memoryd.wire.memory import set_time, time_from_pb
 
 __all__ = ["erased_from_pb", "erased_to_pb"]
 
-_OF_ERASED = ("agent_id", "memory_count", "message_count", "thread_count", "dry_run")
+_OF_ERASED = ("agent_id", "memory_count", "message_count", "thread_count", "note_count", "dry_run")
 _ERASED_LISTS = ("memory_ids", "message_ids", "backups")
 
 

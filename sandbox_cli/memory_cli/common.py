@@ -20,6 +20,7 @@ __all__ = [
     "at_least_one",
     "count_of",
     "erased_counts",
+    "is_sure",
     "path_of",
     "tell_backups",
     "text_of",
@@ -115,5 +116,18 @@ def erased_counts(erased: Any) -> str:
         (erased.memory_count, "memory", "memories"),
         (erased.message_count, "message", "messages"),
         (erased.thread_count, "thread", "threads"),
+        (erased.note_count, "note", "notes"),
     )
-    return ", ".join(f"{count} {one if count == 1 else many}" for count, one, many in counts)
+    return ", ".join(f"{count} {one if count == 1 else many}" for count, one, many in counts if count or one != "note")
+
+
+def is_sure(args: argparse.Namespace, what: str, kind: str) -> bool:
+    """Whether something is to be erased: --yes says so, or whoever sits at the terminal."""
+    if args.yes:
+        return True
+    if not sys.stdin.isatty():
+        raise Usage(f"say --yes to erase {kind} for good, or --dry-run to see what would go")
+    if input(f"erase {what}, for good? [y/N] ").strip().lower() in {"y", "yes"}:
+        return True
+    print("nothing was erased", file=sys.stderr)
+    return False

@@ -13,6 +13,7 @@ from typing import Any
 from memory_cli.common import Declined, Partly, Usage, as_typed
 from memory_cli.helpful_parser import WrongUsage, refuse_early
 from memory_cli.memories import add, confirm, context, correct, delete, get, list_memories, profile, search, undelete
+from memory_cli.notes import note, notes
 from memory_cli.output import as_json, error_json, moment, one_line, size
 from memory_cli.parser import make_parser
 from memory_cli.people import forget, people, person
@@ -141,6 +142,8 @@ COMMANDS: dict[str, Callable[[Any, argparse.Namespace], None]] = {
     "log": log,
     "summary": summary,
     "working-memory": working_memory,
+    "note": note,
+    "notes": notes,
     "context": context,
     "profile": profile,
     "stats": _stats,

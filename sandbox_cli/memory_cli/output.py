@@ -36,6 +36,7 @@ __all__ = [
     "painted",
     "score_of",
     "shortest_ids",
+    "shown_line",
     "size",
 ]
 
@@ -101,6 +102,11 @@ def _escaped(letter: str) -> str:
 def one_line(text: str) -> str:
     """Return text on one line, without control characters that could drive a terminal."""
     return "".join(letter if letter.isprintable() else " " for letter in " ".join(text.split()))
+
+
+def shown_line(line: str) -> str:
+    """Return a line as it is indented, without what could drive a terminal."""
+    return "".join(letter if letter.isprintable() else " " for letter in line.expandtabs(4)).rstrip()
 
 
 def size(count: int) -> str:

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from memory_cli.helpful_parser import Parser
+from memory_cli.parser_notes import add_notes
 from memory_cli.parser_talk import add_talking
 
 __all__ = ["DURATION_DAYS", "make_parser", "parse_expiry", "parse_past", "parse_time"]
@@ -386,6 +387,7 @@ _COMMANDS = {
     "correct confirm history why": _add_deciding,
     "people person forget": _add_people,
     "threads log summary working-memory": add_talking,
+    "note notes": add_notes,
     "context profile stats whoami": _add_telling,
 }
 """What adds which commands: making all of them takes 5 ms, and one is wanted."""

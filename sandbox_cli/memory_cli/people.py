@@ -159,6 +159,7 @@ def _tell_said(receipt: Any, *, with_messages: bool) -> None:
     places = ["1 message" if count == 1 else f"{count} messages"] if count else []
     places += [f"the summary or working memory of {one_line(thread)}" for thread in receipt.thread_ids]
     places += ["the working memory"] * receipt.in_working_memory
+    places += [f"the note {one_line(path)}" for path in receipt.note_paths]
     if not places:
         return
     if with_messages:

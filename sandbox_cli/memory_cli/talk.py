@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from itertools import takewhile
 from typing import Any
 
-from memory_cli.common import PAGE, Usage, tell_backups, text_of
-from memory_cli.output import as_json, list_json, moment, notes_of, one_line, score_of
+from memory_cli.common import PAGE, Usage, is_sure, tell_backups, text_of
+from memory_cli.output import as_json, list_json, moment, notes_of, one_line, score_of, shown_line
 
 __all__ = ["log", "summary", "threads", "working_memory"]
 
@@ -57,7 +57,7 @@ def _delete(client: Any, args: argparse.Namespace) -> None:
     if args.dry_run:
         print(as_json(seen) if args.json else f"would erase {one_line(args.delete)}: {what}")
         return
-    if not _is_sure(args, f"{one_line(args.delete)} with {what}", "a thread"):
+    if not is_sure(args, f"{one_line(args.delete)} with {what}", "a thread"):
         return
     gone = client.delete_thread(args.delete, shared=args.shared, with_memories=args.with_memories)
     if args.json:
@@ -65,18 +65,6 @@ def _delete(client: Any, args: argparse.Namespace) -> None:
         return
     print(f"erased {one_line(args.delete)}: {what}")
     tell_backups(gone.backups)
-
-
-def _is_sure(args: argparse.Namespace, what: str, kind: str) -> bool:
-    """Whether something is to be erased: --yes says so, or whoever sits at the terminal."""
-    if args.yes:
-        return True
-    if not sys.stdin.isatty():
-        raise Usage(f"say --yes to erase {kind} for good, or --dry-run to see what would go")
-    if input(f"erase {what}, for good? [y/N] ").strip().lower() in {"y", "yes"}:
-        return True
-    print("nothing was erased", file=sys.stderr)
-    return False
 
 
 def _take_back(client: Any, args: argparse.Namespace) -> None:
@@ -89,7 +77,7 @@ def _take_back(client: Any, args: argparse.Namespace) -> None:
     if args.dry_run or not seen.deleted_count:
         print(as_json(seen) if args.json else f"would erase {what}")
         return
-    if not _is_sure(args, what, "messages"):
+    if not is_sure(args, what, "messages"):
         return
     gone = client.delete_messages(args.thread, **asked)
     if args.json:
@@ -135,7 +123,7 @@ def _given(args: argparse.Namespace) -> str | None:
 
 def _show_text(text: str, trust: Any, author: str) -> None:
     for line in text.splitlines():
-        print(_shown(line))
+        print(shown_line(line))
     if not text:
         print("none is set", file=sys.stderr)
         return
@@ -255,8 +243,8 @@ def _show(messages: Iterable[Any], args: argparse.Namespace, *, indent: str = ""
         if not args.full and len(message.content) > MOST_SHOWN:
             lines = [*message.content[:MOST_SHOWN].splitlines(), f"… {len(message.content):,} characters (--full)"]
         mark = "" if message.trust.value == "host" else f" [{message.trust.value}]"
-        print(f"{indent}{message.seq:>5}  {moment(message.create_time)}  {_who(message)}: {_shown(lines[0])}{mark}")
-        more = [_shown(line) for line in lines[1:]]
+        print(f"{indent}{message.seq:>5}  {moment(message.create_time)}  {_who(message)}: {shown_line(lines[0])}{mark}")
+        more = [shown_line(line) for line in lines[1:]]
         more += [f"→ {one_line(call.name)} ({_told(call.arguments, args)})" for call in message.tool_calls]
         more += [f"metadata: {_told(message.metadata, args)}"] if message.metadata else []
         for line in more:
@@ -268,11 +256,6 @@ def _who(message: Any) -> str:
     name = message.name or (message.author if message.scope.chat_id and message.role.value == "user" else "")
     who = f"{message.role.value} {one_line(name)}".strip()
     return f"{who} ({one_line(message.input_source)})" if message.input_source else who
-
-
-def _shown(line: str) -> str:
-    """Return a line as it is indented, without what could drive a terminal."""
-    return "".join(letter if letter.isprintable() else " " for letter in line.expandtabs(4)).rstrip()
 
 
 def _told(text: str, args: argparse.Namespace) -> str:

@@ -29,6 +29,7 @@ from memoryd.v1 import memory_service_pb2 as pb
 from tests.bench import embedding, identity, knowledge, operations, talk
 from tests.bench.callers import callers
 from tests.bench.night import endpoint, night
+from tests.bench.notes import notes
 from tests.bench.report import HEAD, compare_with, cpu_s, one, quantile, row, rss_mb, scratch
 from tests.bench.scaling import scaling
 from tests.bench.seed import fill, sentences
@@ -341,7 +342,7 @@ def main() -> None:
         default="",
         help="comma-separated: start,cold,search,sentences,rss,cli,add,beside,batch,million,"
         "identity,listeners,flood,judged,upkeep,crowd,callers,embedding,reembed,append,talk,context,pages,night,endpoint,scaling,"
-        "backup,metrics",
+        "backup,metrics,notes",
     )
     parser.add_argument("--chart", type=Path, help="write the curves of scaling as a picture (SVG)")
     args = parser.parse_args()
@@ -358,6 +359,7 @@ def main() -> None:
         "endpoint": endpoint,
         "metrics": operations.metrics,
         "backup": lambda: operations.backup(quick=args.quick),
+        "notes": lambda: notes(quick=args.quick),
         "scaling": lambda: scaling(quick=args.quick, chart=args.chart),
     }
     parts = IDENTITY | KNOWLEDGE | EMBEDDING | TALK | growing

@@ -47,6 +47,10 @@ def main() -> None:
             client.append("trip", [MessageDraft(content=long_text, tool_calls=(call,), metadata=trace)])
             client.set_summary("trip", "They plan a trip to Lyon.")
             client.set_working_memory("ask about the boat")
+            for n in range(12):
+                client.put_note("plans/boat", f"version {n}: " + "the boat leaves at nine. " * 400 * (n % 3))
+            client.put_note("settings", {"theme": "dark", "since": ["Öland", 3]})
+            client.move_note("settings", "old/settings")
             live = [{"id": m.id, "content": m.content} for m in client.page(page_size=500).memories]
             *messages, last = client.messages("trip", page_size=100).messages
             wanted = {
@@ -58,6 +62,13 @@ def main() -> None:
                     "content": hashlib.sha256(last.content.encode()).hexdigest(),
                     "arguments": hashlib.sha256(last.tool_calls[0].arguments.encode()).hexdigest(),
                     "metadata": hashlib.sha256(last.metadata.encode()).hexdigest(),
+                },
+                "notes": {
+                    note.path: [
+                        hashlib.sha256(client.note(note.path, revision=version.revision).text.encode()).hexdigest()
+                        for version in client.note(note.path).versions
+                    ]
+                    for note in client.all_notes()
                 },
                 "memories": client.server_info().memory_count,
             }

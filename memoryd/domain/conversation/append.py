@@ -15,17 +15,11 @@ from typing import Any
 
 from memoryd.domain.completion import is_abandoned, raise_if_abandoned
 from memoryd.domain.conversation.sessions import session_for, updated
-from memoryd.domain.conversation.threads import (
-    ThreadKey,
-    check_quota,
-    is_enabled,
-    new_thread,
-    quota_lock,
-    refuse_secret_names,
-)
+from memoryd.domain.conversation.threads import ThreadKey, is_enabled, new_thread, refuse_secret_names
 from memoryd.domain.idempotency import IdempotentRequest, receipt_of
 from memoryd.domain.pipeline import Decision, Write, answering, carry_out
 from memoryd.domain.ports import Ports
+from memoryd.domain.quotas import check_quota, quota_lock
 from memoryd.domain.shared import thread_lock
 from memoryd.errors import Conflict, Contended, InvalidArgument, LimitExceeded, in_part
 from memoryd.index.analysis import analyse, indexed_text

@@ -7,12 +7,13 @@ from dataclasses import replace
 from datetime import datetime
 
 from memoryd.domain.batching import SLICE
-from memoryd.domain.conversation.threads import ThreadKey, known_thread, quota_lock
+from memoryd.domain.conversation.threads import ThreadKey, known_thread
 from memoryd.domain.forgetting.forget import KEPT, forgetting_change
 from memoryd.domain.forgetting.occurrences import without_messages, without_summary
 from memoryd.domain.forgetting.sweep import Match, forget_matching
 from memoryd.domain.pipeline import Decision, answering, decide_and_commit
 from memoryd.domain.ports import Ports
+from memoryd.domain.quotas import quota_lock
 from memoryd.domain.shared import thread_lock
 from memoryd.errors import InvalidArgument, TrustTooLow
 from memoryd.model import limits

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from memoryd.domain.conversation.threads import ThreadKey, bound_to, known_thread
+from memoryd.domain.conversation.threads import ThreadKey, known_thread
 from memoryd.domain.conversation.whole_turns import MOST_OF_A_TURN, whole_turns
 from memoryd.domain.ports import Ports
-from memoryd.domain.retrieval.page_token import number_after, read_number
+from memoryd.domain.retrieval.page_token import bound_to, number_after, read_number
 from memoryd.domain.tokens import Count, token_count
 from memoryd.model import limits
 from memoryd.model.caller import Caller

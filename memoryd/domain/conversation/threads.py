@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -12,14 +11,14 @@ from memoryd.domain.conversation.sessions import session_now
 from memoryd.domain.pipeline import Decision, answering, decide_and_commit
 from memoryd.domain.policy import Policy
 from memoryd.domain.ports import Guards, Ports
-from memoryd.domain.retrieval.page_token import page_token_after, read_page_token
+from memoryd.domain.quotas import check_texts, quota_lock
+from memoryd.domain.retrieval.page_token import bound_to, page_token_after, read_page_token
 from memoryd.domain.shared import thread_lock
-from memoryd.errors import InvalidArgument, LimitExceeded, ThreadNotFound, TrustTooLow
+from memoryd.errors import InvalidArgument, ThreadNotFound, TrustTooLow
 from memoryd.model import limits
 from memoryd.model.caller import Caller
 from memoryd.model.change import ChangeSet, ConversationChange
 from memoryd.model.conversation import Session, SessionState, Thread, WorkingMemory
-from memoryd.model.grant import GrantText
 from memoryd.model.scope import Owner
 from memoryd.model.talk import CompactedThread, SessionPage, Summary, ThreadPage
 from memoryd.model.trust import Trust
@@ -30,7 +29,6 @@ from memoryd.store.memories import Cursor
 __all__ = [
     "ThreadKey",
     "change_thread",
-    "check_quota",
     "compact_thread",
     "get_summary",
     "get_thread",
@@ -39,7 +37,6 @@ __all__ = [
     "list_sessions",
     "list_threads",
     "new_thread",
-    "quota_lock",
     "refuse_secret_names",
     "set_summary",
     "set_working_memory",
@@ -143,12 +140,6 @@ def _within_an_answer(threads: Sequence[Thread]) -> list[Thread]:
     return list(threads[: max(1, limits.how_many_fit(sizes, limits.MAX_PAGE_BYTES))])
 
 
-def bound_to(what: str, caller: Caller, *asked: object) -> bytes:
-    """Return what a page token is bound to: who asks, and what for."""
-    named = (what, caller.agent_id, caller.user_id, caller.chat_id, asked)
-    return hashlib.blake2b(repr(named).encode(), digest_size=16).digest()
-
-
 async def list_sessions(
     caller: Caller,
     ports: Ports,
@@ -203,36 +194,12 @@ async def change_thread(
             return Decision(None, answering(answer))
         changed = replace(changed, revision=known.revision + 1)
         before = () if changed.texts == known.texts else (known,)
-        await _check_texts(changed.texts, known.texts, caller, ports.store, now)
+        await check_texts(changed.texts, known.texts, caller, ports.store, now)
         talk = ConversationChange(owner, threads=(changed,), threads_before=before, sessions=sessions)
         return Decision(ChangeSet(conversation=talk), answering(answer))
 
     locks = [thread_lock(owner, key.thread_id), *quota_lock(caller)]
     return await decide_and_commit(locks, decide, ports, now=now, grant_id=caller.grant_id)
-
-
-def quota_lock(caller: Caller) -> list[tuple[str, str]]:
-    """Return what is held while a quota of bytes is looked at and used."""
-    return [("grant", caller.grant_id)] if caller.quota.stored_bytes else []
-
-
-async def check_quota(size: int, text: str, caller: Caller, store: Store, now: datetime) -> None:
-    """Raise LimitExceeded, which says also `text`, where so many bytes more are past the quota of a grant."""
-    quota = caller.quota.stored_bytes
-    if not quota or size <= 0:
-        return
-    used = await store.grants.usage(caller.grant_id, now.date())
-    if used.stored_bytes + size > quota:
-        raise LimitExceeded(f"the grant stores {used.stored_bytes} of {quota} bytes, and {text}", limit="stored_bytes")
-
-
-async def _check_texts(
-    texts: Sequence[GrantText], before: Sequence[GrantText], caller: Caller, store: Store, now: datetime
-) -> None:
-    """Raise LimitExceeded where the texts of a grant grow past its quota."""
-    grown = sum(grant.size for grant in texts if grant.grant_id == caller.grant_id)
-    grown -= sum(grant.size for grant in before if grant.grant_id == caller.grant_id)
-    await check_quota(grown, f"this text needs {grown} more", caller, store, now)
 
 
 async def set_summary(
@@ -367,7 +334,7 @@ async def set_working_memory(
     async def decide() -> Decision[WorkingMemory]:
         known = await ports.store.conversations.working_memory(owner)
         _refuse_lower_trust(caller, known.trust if known.text else None, "working memory")
-        await _check_texts(working_memory.texts, known.texts, caller, ports.store, now)
+        await check_texts(working_memory.texts, known.texts, caller, ports.store, now)
         return Decision(
             ChangeSet(conversation=ConversationChange(owner, working_memory=working_memory)), answering(working_memory)
         )

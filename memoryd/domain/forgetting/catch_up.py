@@ -14,6 +14,8 @@ from memoryd.domain.batching import READ_AT_ONCE, SLICE
 from memoryd.domain.forgetting.forget import forgetting_change
 from memoryd.domain.forgetting.occurrences import FIRST, erase_of_thread, forget_working_memory, threads_of
 from memoryd.domain.forgetting.purge import not_apart
+from memoryd.domain.notes.erase import erase_notes, notes_of
+from memoryd.domain.notes.naming import erase_meant
 from memoryd.domain.pipeline import Decision, decide_and_commit, no_answer
 from memoryd.domain.ports import Ports
 from memoryd.domain.shared import thread_lock
@@ -66,6 +68,7 @@ async def _catch_up_owner(owner: Owner, missed: Erasures, ports: Ports, now: dat
     async for thread in threads_of(owner, ports.store):
         await _thread(thread, missed, ports, now)
     await forget_working_memory(owner, _text_missed(owner, "", missed), ports, now=now)
+    await _notes(owner, missed, ports, now)
     await _people(owner, missed, ports, now)
     await _proposals(owner, missed, ports, now)
 
@@ -90,6 +93,15 @@ async def _thread(thread: Thread, missed: Erasures, ports: Ports, now: datetime)
     for n in range(0, max(len(gone), has_texts), READ_AT_ONCE):
         places = {(head.seq, head.id) for head in gone[n : n + READ_AT_ONCE]}
         await erase_of_thread(owner, thread.id, places, is_meant, ports, now=now)
+
+
+async def _notes(owner: Owner, missed: Erasures, ports: Ports, now: datetime) -> None:
+    """Erase notes, and what notes say of those who were forgotten."""
+    every = await notes_of(owner, ports)
+    gone = [note async for note in in_turns(every) if missed.has(ErasedKind.NOTE, owner, name=note.id)]
+    await erase_notes(gone, ports, now=now)
+    if missed.has(ErasedKind.NAME, owner):
+        await erase_meant(owner, lambda text: _names_missed(text, owner, missed), ports, now=now)
 
 
 def _text_missed(owner: Owner, thread_id: str, missed: Erasures) -> Callable[[str], bool]:

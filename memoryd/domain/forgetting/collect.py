@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from memoryd.domain.batching import READ_AT_ONCE, SLICE
 from memoryd.domain.clock import AHEAD
 from memoryd.domain.forgetting.purge import purge_of
+from memoryd.domain.notes.erase import erase_notes
 from memoryd.domain.pipeline import Decision, decide_and_commit, no_answer
 from memoryd.domain.ports import Ports
 from memoryd.model import limits
@@ -19,6 +20,8 @@ from memoryd.store.memories import Graces, MemorySelector
 from memoryd.turns import in_turns
 
 __all__ = ["collect"]
+
+EVERY_NOTE = 1 << 40
 
 
 async def collect(
@@ -41,7 +44,8 @@ async def collect(
     )
     report, due = await ports.store.memories.collectable(graces, limit=READ_AT_ONCE)
     if dry_run:
-        return replace(report, dry_run=True, held=doubt)
+        notes = await ports.store.notes.expired(graces.expired_before, limit=EVERY_NOTE)
+        return replace(report, note_count=len(notes), dry_run=True, held=doubt)
     if not ports.is_behind(now):
         await _redate(ports, now)
     done, whole = 0, report.expired_count + report.superseded_count + report.deleted_count
@@ -53,7 +57,18 @@ async def collect(
         _, due = await ports.store.memories.collectable(graces, limit=READ_AT_ONCE)
     if report.request_count:
         await ports.store.commits.write(ChangeSet(forget_requests_before=graces.requests_before))
-    return report
+    return replace(report, note_count=await _erase_notes(graces.expired_before, ports, now))
+
+
+async def _erase_notes(expired_before: datetime, ports: Ports, now: datetime) -> int:
+    """Erase the notes that expired before a time, and return how many they were."""
+    count = 0
+    while notes := await ports.store.notes.expired(expired_before, limit=READ_AT_ONCE):
+        for owner in dict.fromkeys(note.owner for note in notes):
+            own = [note for note in notes if note.owner == owner]
+            await erase_notes(own, ports, now=now, is_meant=lambda note: note.is_expired(expired_before))
+        count += len(notes)
+    return count
 
 
 async def _purge_slice(part: Sequence[Memory], graces: Graces, ports: Ports, now: datetime) -> None:

@@ -47,6 +47,7 @@ async def _erase(owner: Owner, caller: Caller, ports: Ports, now: datetime, *, d
             None if dry_run else now,
             ports.copies(),
             dry_run,
+            contents.note_count,
         )
 
         answer = answering(receipt)

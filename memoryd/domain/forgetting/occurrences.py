@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 
+from memoryd.domain.notes.erase import may_erase
+from memoryd.domain.notes.naming import erase_meant, meant_notes
 from memoryd.domain.pipeline import Decision, decide_and_commit, no_answer
 from memoryd.domain.ports import Ports
 from memoryd.domain.shared import thread_lock
@@ -19,6 +21,7 @@ from memoryd.model.caller import Caller
 from memoryd.model.change import PURGE, ChangeSet, ConversationChange
 from memoryd.model.conversation import Message, Role, Session, Thread, WorkingMemory
 from memoryd.model.erasure import ErasedKind, ErasedThing
+from memoryd.model.note import Note
 from memoryd.model.scope import Owner, Visibility
 from memoryd.model.trust import Trust
 from memoryd.store.base import Store
@@ -51,6 +54,8 @@ class Occurrences:
     """In their summary or working memory."""
     working_memory: WorkingMemory | None = None
     """That of the user or chat."""
+    notes: tuple[Note, ...] = ()
+    """In any of their versions."""
 
     @property
     def trusts(self) -> list[Trust]:
@@ -60,6 +65,7 @@ class Occurrences:
             *(message.trust for message in self.messages),
             *(thread.summary_trust for thread in self.threads if thread.summary),
             *(thread.working_memory_trust for thread in self.threads if thread.working_memory),
+            *(version.trust for note in self.notes for version in note.versions),
             *trusts,
         ]
 
@@ -70,13 +76,16 @@ def joined(each: Sequence[Occurrences]) -> Occurrences:
         tuple(message for occurrences in each for message in occurrences.messages),
         tuple(thread for occurrences in each for thread in occurrences.threads),
         next((occurrences.working_memory for occurrences in each if occurrences.working_memory is not None), None),
+        tuple(note for occurrences in each for note in occurrences.notes),
     )
 
 
 def refuse_higher(occurrences: Occurrences, caller: Caller) -> None:
     """Raise TrustTooLow where some of it is of higher trust than a caller."""
-    if any(trust.outranks(caller.trust) for trust in occurrences.trusts) or not all(
-        map(caller.may_erase, occurrences.messages)
+    if (
+        any(trust.outranks(caller.trust) for trust in occurrences.trusts)
+        or not all(map(caller.may_erase, occurrences.messages))
+        or not all(may_erase(note, caller) for note in occurrences.notes)
     ):
         raise TrustTooLow(
             "some messages that name this person are of higher trust, or of another user of the chat; nothing was"
@@ -84,17 +93,23 @@ def refuse_higher(occurrences: Occurrences, caller: Caller) -> None:
         )
 
 
-async def occurrences_of(names: Sequence[str], owner: Owner, store: Store) -> Occurrences:
+async def occurrences_of(names: Sequence[str], owner: Owner, ports: Ports) -> Occurrences:
     """Return where one of some names stands, as words of their own."""
     messages: list[Message] = []
-    words = [longest_word(name) for name in names]
+    store, words = ports.store, [longest_word(name) for name in names]
     after = 0
     while page := await store.conversations.numbered(after, limit=AT_ONCE, owner=owner, words=words):
         messages += await asyncio.to_thread(_naming, names, [message for _, message in page])  # a page may be long
         after = page[-1][0]
     working_memory = await store.conversations.working_memory(owner)
     threads = await _threads(names, owner, store)
-    return Occurrences(tuple(messages), tuple(threads), working_memory if _names(names, working_memory.text) else None)
+    notes = await meant_notes(owner, partial(_names, names), ports)
+    return Occurrences(
+        tuple(messages),
+        tuple(threads),
+        working_memory if _names(names, working_memory.text) else None,
+        tuple(note for note, _ in notes),
+    )
 
 
 def _naming(names: Sequence[str], messages: Sequence[Message]) -> list[Message]:
@@ -158,6 +173,8 @@ async def erase_occurrences(
         await erase_of_thread(owner, thread_id, places, names_someone, ports, now=now, grant_id=caller.grant_id)
     if occurrences.working_memory is not None:
         await forget_working_memory(owner, names_someone, ports, now=now, grant_id=caller.grant_id)
+    if occurrences.notes:
+        await erase_meant(owner, names_someone, ports, now=now, grant_id=caller.grant_id)
 
 
 async def _note_names(names: Sequence[str], owner: Owner, ports: Ports, *, now: datetime, grant_id: str) -> None:

@@ -125,6 +125,8 @@ _WAYS_OUT = {
     "threads": "its summary or working memory, or its key; erase it: memory threads --delete",
     "sessions": "the key of a session, which goes with its thread: memory threads --delete",
     "working_memories": "a working memory, which an empty one replaces",
+    "notes": "a note, or its path; erase it: memory note PATH --delete",
+    "note_texts": "what a note says, now or in a former version; erase it: memory note PATH --delete",
     "grants": "the label of a grant, which goes with: memoryd sandbox close",
 }
 

@@ -67,7 +67,7 @@ async def forget_person(
     except EntityNotFound as unknown:
         return await _forget_said(name.strip(), unknown, caller, ports, now, dry_run=dry_run, erase=with_messages)
     owner, names = await _called(name, caller, ports)
-    occurrences = await occurrences_of(names, owner, ports.store)
+    occurrences = await occurrences_of(names, owner, ports)
     if with_messages and not dry_run:
         await erase_occurrences(names, occurrences, owner, caller, ports, now=now)
     receipt = preview if dry_run else await _forget(name, caller, ports, now=now, dry_run=False)
@@ -80,7 +80,7 @@ async def _forget_said(
     """Erase what was said of someone that no memory names; `unknown` where no one has said the name."""
     if len(name) < LEAST_NAME or not analyse(name):
         raise unknown
-    each = [(owner, await occurrences_of([name], owner, ports.store)) for owner in caller.visibility.owners]
+    each = [(owner, await occurrences_of([name], owner, ports)) for owner in caller.visibility.owners]
     each = [(owner, occurrences) for owner, occurrences in each if occurrences.trusts]
     if not each:
         raise unknown
@@ -110,6 +110,7 @@ def _with_said(receipt: ForgottenPerson, occurrences: Occurrences, *, with_messa
         in_working_memory=occurrences.working_memory is not None,
         with_messages=with_messages,
         messages=occurrences.messages[: limits.MAX_SHOWN] if receipt.dry_run else (),
+        note_paths=tuple(note.path for note in occurrences.notes)[: limits.MAX_NAMED_IDS],
     )
 
 

@@ -8,16 +8,24 @@ from __future__ import annotations
 
 import base64
 import binascii
+import hashlib
 import hmac
 
 from memoryd.errors import PageTokenInvalid
+from memoryd.model.caller import Caller
 from memoryd.model.times import from_us, to_us
 from memoryd.store.memories import Cursor
 
-__all__ = ["number_after", "page_token_after", "read_number", "read_page_token"]
+__all__ = ["bound_to", "number_after", "page_token_after", "read_number", "read_page_token"]
 
 _MAC_BYTES = 16
 _TIME_BYTES = 8
+
+
+def bound_to(what: str, caller: Caller, *asked: object) -> bytes:
+    """Return what a page token is bound to: who asks, and what for."""
+    named = (what, caller.agent_id, caller.user_id, caller.chat_id, asked)
+    return hashlib.blake2b(repr(named).encode(), digest_size=16).digest()
 
 
 def _mac(body: bytes, secret: bytes, bound: bytes) -> bytes:

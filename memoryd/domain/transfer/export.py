@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from memoryd.domain.ports import Ports
-from memoryd.domain.transfer.records import OwnedText, Record, ThreadRecord, WorkDone, record_line
+from memoryd.domain.transfer.records import NoteRecord, OwnedText, Record, ThreadRecord, WorkDone, record_line
 from memoryd.errors import InvalidArgument
 from memoryd.model.conversation import Thread
 from memoryd.model.scope import Owner, Scope, Visibility
@@ -38,7 +38,7 @@ class _Place(NamedTuple):
     chat_id: str = ""
     section: str = ""
     key: str = ""
-    """Of a memory its place, of an entity its id, of a thread its id."""
+    """Of a memory its place, of an entity its id, of a thread its id, of a note its path."""
     seq: int = 0
     """Of a thread the last message."""
     last_seq: int = 0
@@ -165,10 +165,21 @@ async def _working_memory(store: Store, owner: Owner, after: _Place) -> Records:
         yield after, OwnedText(owner, working_memory)
 
 
+async def _notes(store: Store, owner: Owner, after: _Place) -> Records:
+    key = after.key
+    while notes := await store.notes.page(owner, after=key, limit=AT_ONCE):
+        for note in notes:
+            key = note.path
+            texts = await store.notes.texts(owner, note.versions)
+            if all(version.id in texts for version in note.versions):  # else it was changed meanwhile
+                yield after._replace(key=key), NoteRecord(note, tuple(texts[version.id] for version in note.versions))
+
+
 SECTIONS: Mapping[str, Callable[[Store, Owner, _Place], Records]] = {
     "thread": _threads,
     "memory": _memories,
     "entity": _entities,
     "working_memory": _working_memory,
+    "note": _notes,
 }
 """What is read of an owner, in its order: what is learnt from a thread meanwhile is learnt again rather than lost."""

@@ -22,15 +22,26 @@ from memoryd.model.conversation import Message, Session, Thread, WorkingMemory
 from memoryd.model.entity import Entity
 from memoryd.model.grant import Grant
 from memoryd.model.memory import Memory
+from memoryd.model.note import Note, NoteVersion
 from memoryd.model.scope import Owner
 from memoryd.model.trust import Trust
 
-__all__ = ["RECORDS", "OwnedText", "Record", "ThreadRecord", "WorkDone", "kind_name", "read_record", "record_line"]
+__all__ = [
+    "RECORDS",
+    "NoteRecord",
+    "OwnedText",
+    "Record",
+    "ThreadRecord",
+    "WorkDone",
+    "kind_name",
+    "read_record",
+    "record_line",
+]
 
 T = TypeVar("T")
 MOST_NUMBER = 1 << 53  # what every reader of JSON takes as it is
 _LATER = {"Owner": Owner, "Trust": Trust}  # that a module of the model names only for the types
-_LEFT_OUT = {(Thread, "revision"), (Session, "lease_by"), (Session, "lease_time")}
+_LEFT_OUT = {(Thread, "revision"), (NoteVersion, "id"), (Note, "text"), (Session, "lease_by"), (Session, "lease_time")}
 """What counts in its own store alone."""
 
 
@@ -74,7 +85,31 @@ class OwnedText:
     working_memory: WorkingMemory
 
 
-Record = Grant | ThreadRecord | Session | Message | Memory | Entity | OwnedText
+@dataclass(frozen=True, slots=True)
+class NoteRecord:
+    """A note with all its versions."""
+
+    note: Note
+    texts: tuple[str, ...]
+    """Of its versions, the newest first."""
+
+    @property
+    def id(self) -> str:
+        """The note's."""
+        return self.note.id
+
+    @property
+    def owner(self) -> Owner:
+        """Whose it is."""
+        return self.note.owner
+
+    @property
+    def create_time(self) -> datetime:
+        """When the note was first put."""
+        return self.note.create_time
+
+
+Record = Grant | ThreadRecord | Session | Message | Memory | Entity | OwnedText | NoteRecord
 RECORDS: Mapping[str, type[Any]] = {
     "grant": Grant,
     "thread": ThreadRecord,
@@ -83,6 +118,7 @@ RECORDS: Mapping[str, type[Any]] = {
     "memory": Memory,
     "entity": Entity,
     "working_memory": OwnedText,
+    "note": NoteRecord,
 }
 """By the name of the type; an export has them in this order, for each owner all but the first."""
 _NAMES = {kind: name for name, kind in RECORDS.items()}

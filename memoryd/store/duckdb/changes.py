@@ -17,6 +17,7 @@ from memoryd.store.duckdb import rows
 from memoryd.store.duckdb.conversation_writes import message_sizes, stored_sizes, write_conversations
 from memoryd.store.duckdb.granted_texts import texts_of_threads, texts_of_working_memories
 from memoryd.store.duckdb.marks import write_marks
+from memoryd.store.duckdb.note_rows import write_notes
 from memoryd.store.duckdb.purges import purge, purge_owner
 from memoryd.store.duckdb.receipts import forget_old_requests, write_requests
 from memoryd.store.duckdb.usage import UsageChanges, sizes_of
@@ -116,6 +117,7 @@ def write(
             con.execute("DELETE FROM message_vectors WHERE fingerprint <> ?", [change.message_vectors_of])
         write_marks(con, change)
         write_work(con, change)
+        write_notes(con, change, seq)
     talks = [(seq, change.conversation) for seq, change in enumerate(changes, first_seq) if change.conversation]
     write_conversations(con, talks, _insert)
     _embed(
@@ -161,6 +163,11 @@ def _count(con: duckdb.DuckDBPyConnection, change: ChangeSet, usage: UsageChange
     for memory in change.purges:
         if memory.id in sizes:
             usage.add(memory, -1, -sizes.pop(memory.id))
+    for note in change.notes:
+        for text in () if note.before is None else note.before.grant_texts:
+            usage.add_row(note.owner, text.grant_id, text.day, 0, -text.size)
+        for text in () if note.after is None else note.after.grant_texts:
+            usage.add_row(note.owner, text.grant_id, text.day, 0, text.size)
     if change.conversation is not None:
         _count_messages(con, change.conversation, usage)
 

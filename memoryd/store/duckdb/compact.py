@@ -25,6 +25,8 @@ LARGE = {
     "memories": "id",
     "messages": "number",
     "long_texts": "number",
+    "notes": "name",
+    "note_texts": "key",
     "message_vectors": "(thread || id || '/' || commit_seq)",
 }
 """Tables whose rows of later commits alone are copied again, and what tells their rows apart."""

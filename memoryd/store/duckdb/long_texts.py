@@ -16,6 +16,7 @@ __all__ = [
     "CONTENT",
     "LONG_TEXTS",
     "PIECES_MISSING",
+    "PIECE_CHARACTERS",
     "TERMS",
     "divided",
     "select_pieces",

@@ -125,6 +125,7 @@ def contents_of(read: Rows, owner: Owner, limit: int) -> OwnerContents:
         for text in ("summary", "working_memory")
     ]
     trusts.append(f"SELECT trust FROM working_memories WHERE {where}")
+    trusts.append(f"SELECT unnest(json_extract_string(details, '$.versions[*][4]')) FROM notes WHERE {where}")
     found = read(" UNION ".join(trusts), params * len(trusts))
     return OwnerContents(
         count("memories"),
@@ -133,6 +134,7 @@ def contents_of(read: Rows, owner: Owner, limit: int) -> OwnerContents:
         ids("memories", "create_time DESC, id DESC"),
         ids("messages", "number"),
         frozenset(Trust(one) for (one,) in found),
+        count("notes"),
     )
 
 
@@ -155,11 +157,15 @@ def sizes_of_owners(read: Rows, agent_id: str, limit: int) -> OwnerSizes:
         "SELECT agent_id, coalesce(user_id, ''), coalesce(chat_id, ''), 0, 0, sum(strlen(text)) FROM long_texts"
         f" WHERE ? IN ('', agent_id) AND name = '{CONTENT}' GROUP BY ALL"
     )
+    parts.append(
+        "SELECT agent_id, coalesce(user_id, ''), coalesce(chat_id, ''), 0, 0, sum(text_bytes) FROM notes"
+        " WHERE ? IN ('', agent_id) GROUP BY ALL"
+    )
     parts += [
         f"SELECT agent_id, coalesce(user_id, ''), coalesce(chat_id, ''), 0, 0, 0 FROM {table}"
         " WHERE ? IN ('', agent_id) GROUP BY ALL"
         for table in OWNED
-        if table not in {"memories", "messages", "long_texts"}
+        if table not in {"memories", "messages", "long_texts", "notes", "note_texts"}
     ]
     found = read(
         "SELECT agent_id, user_id, chat_id, sum(memories)::BIGINT, sum(messages)::BIGINT, sum(size)::BIGINT AS size,"

@@ -10,6 +10,7 @@ import duckdb
 from memoryd.model.change import ChangeSet
 from memoryd.model.scope import Owner
 from memoryd.store.duckdb.granted_texts import texts_of_threads, texts_of_working_memories
+from memoryd.store.duckdb.note_rows import granted_notes
 from memoryd.store.duckdb.queries import of_owner
 from memoryd.store.duckdb.receipts import forget_names
 from memoryd.store.duckdb.usage import UsageChanges
@@ -19,7 +20,7 @@ __all__ = ["OWNED", "no_purge", "note_purge", "noted_purge", "purge", "purge_own
 
 OWNED = (
     "memories", "entities", "tombstones", "threads", "sessions", "messages", "long_texts", "message_vectors",
-    "working_memories", "work", "proposals",
+    "working_memories", "work", "proposals", "notes", "note_texts",
 )  # fmt: skip
 """Every table whose rows belong to an owner."""
 
@@ -41,7 +42,8 @@ def purge_owner(con: duckdb.DuckDBPyConnection, owner: Owner, usage: UsageChange
             params,
         ).fetchall():
             usage.add_row(owner, grant_id, day, -stored, -size)
-    for grant_id, day, size in (*texts_of_threads(con, where, params), *texts_of_working_memories(con, where, params)):
+    granted = (texts_of_threads, texts_of_working_memories, granted_notes)
+    for grant_id, day, size in (text for texts in granted for text in texts(con, where, params)):
         usage.add_row(owner, grant_id, day, 0, -size)
     ids = [one for (one,) in con.execute(f"SELECT id FROM memories WHERE {where}", params).fetchall()]
     purge(con, owner, ids)

@@ -93,7 +93,7 @@ def _grows(change: ChangeSet) -> bool:
     """Whether a change adds texts or vectors; one that erases writes what is left of a thread, which is less."""
     talk = change.conversation
     if talk is None:
-        return bool(change.inserts or change.embeddings)
+        return bool(change.inserts or change.embeddings or any(note.texts for note in change.notes))
     told = talk.messages or talk.embeddings or ((talk.threads or talk.working_memory) and not _erases(change))
     return bool(change.inserts or change.embeddings or told)
 

@@ -23,6 +23,7 @@ from memoryd.store.duckdb.compactor import Compactor
 from memoryd.store.duckdb.conversations import DuckDBConversations
 from memoryd.store.duckdb.files import log_size, size_of
 from memoryd.store.duckdb.memories import DuckDBMemories
+from memoryd.store.duckdb.notes import DuckDBNotes
 from memoryd.store.duckdb.owners import DuckDBGrants, DuckDBOwners, DuckDBPeople
 from memoryd.store.duckdb.purges import note_purge
 from memoryd.store.duckdb.readers import Readers
@@ -184,6 +185,7 @@ class DuckDBStore:
         self.memories = DuckDBMemories(self._readers, self._writer)
         self.conversations = DuckDBConversations(self._readers, self._writer)
         self.people = DuckDBPeople(self._readers)
+        self.notes = DuckDBNotes(self._readers)
         self.grants = DuckDBGrants(self._readers, self._writer)
         self.work = DuckDBWork(self._readers)
         self.owners = DuckDBOwners(self._readers)

@@ -75,6 +75,7 @@ class RamCommits:
             raise Contended("a request_id is taken; nothing was written: try again")
         state.check_threads(changes)
         state.check_work(changes)
+        state.notes.check(changes)
         entries = state.entries
         for change in changes:
             entries = entries_after(entries, change)

@@ -61,9 +61,10 @@ class RamGrants:
         return dict(Counter(message.grant_id for message in messages))
 
     def _text_bytes_of(self, grant_id: str) -> int:
-        """Return the bytes of summaries and working memories that were set through a grant."""
+        """Return the bytes of summaries, working memories and notes that were set through a grant."""
         texts = [text for thread in self._state.threads.values() for text in thread.texts]
         texts += [text for working_memory in self._state.working.values() for text in working_memory.texts]
+        texts += [text for note in self._state.notes.notes.values() for text in note.grant_texts]
         return sum(text.size for text in texts if text.grant_id == grant_id)
 
 
@@ -83,6 +84,8 @@ class RamOwners:
         trusts |= {thread.highest_trust for thread in threads} | {row.trust for row in rows}
         if owner in self._state.working:
             trusts.add(self._state.working[owner].trust)
+        notes = self._state.notes.of(owner)
+        trusts |= {version.trust for note in notes for version in note.versions}
         return OwnerContents(
             len(memories),
             len(messages),
@@ -90,12 +93,13 @@ class RamOwners:
             tuple(memory.id for memory in memories[:limit]),
             tuple(message.id for message in messages[:limit]),
             frozenset(trusts),
+            len(notes),
         )
 
     async def of_user(self, user_id: str, agent_id: str = "") -> list[Owner]:
         owners = {entry.memory.owner for entry in self._state.entries.values()}
         owners |= {entity.owner for entity in self._state.named.values()}
-        owners |= {*self._state.working, *(owner for owner, _ in self._state.threads)}
+        owners |= {*self._state.working, *(owner for owner, _ in (*self._state.threads, *self._state.notes.notes))}
         holders = (o for o in owners if o.scope.user_id == user_id and agent_id in {"", o.agent_id})
         return sorted(holders, key=lambda owner: owner.agent_id)
 
@@ -111,10 +115,12 @@ class RamOwners:
             counts[2] += len(message.content.encode())
         for owner in {
             *self._state.working,
-            *(owner for owner, _ in self._state.threads),
+            *(owner for owner, _ in (*self._state.threads, *self._state.notes.notes)),
             *(entity.owner for entity in self._state.named.values()),
         }:
             stored.setdefault(owner, [0, 0, 0])
+        for (owner, _), note in self._state.notes.notes.items():
+            stored[owner][2] += note.now.text_bytes
         sizes = [
             OwnerSize(owner.agent_id, owner.scope.user_id or "", owner.scope.chat_id or "", *counts)
             for owner, counts in stored.items()

@@ -18,6 +18,7 @@ from memoryd.model.scope import Owner
 from memoryd.model.work import CounterName, Lease, Run, Work
 from memoryd.store.commits import check_counters, check_leases, check_marks
 from memoryd.store.conversations import numbered
+from memoryd.store.ram.notes import NotesByPath
 from memoryd.store.work import MOST_RUNS
 
 __all__ = ["RamState", "entries_after", "latest_first"]
@@ -46,6 +47,7 @@ class RamState:
         self.marks: dict[str, datetime] = {}
         self.leases: dict[str, Lease] = {}
         self.counters: dict[CounterName, int] = {}
+        self.notes = NotesByPath()
         self.seq = 0
         self.newest: datetime | None = None
         self.closed = False
@@ -63,6 +65,7 @@ class RamState:
         for entity in change.forget_entities:
             self.named.pop(entity.id, None)
         self.tombstones = (self.tombstones | {*change.tombstones}) - {*change.lift}
+        self.notes.apply(change)
         self._purge_owner(change.purge_owner)
         self._keep_vectors_of(change.message_vectors_of)
         self._note_work(change)

@@ -10,6 +10,7 @@ from memoryd.store.base import FileBacked, StoreInfo
 from memoryd.store.ram.commits import RamCommits
 from memoryd.store.ram.conversations import RamConversations
 from memoryd.store.ram.memories import RamMemories
+from memoryd.store.ram.notes import RamNotes
 from memoryd.store.ram.owners import RamGrants, RamOwners, RamPeople
 from memoryd.store.ram.state import RamState
 from memoryd.store.ram.work import RamWork
@@ -28,6 +29,7 @@ class RamStore:
         self.memories = RamMemories(state)
         self.conversations = RamConversations(state)
         self.people = RamPeople(state)
+        self.notes = RamNotes(state.notes)
         self.grants = RamGrants(state)
         self.work = RamWork(state)
         self.owners = RamOwners(state)

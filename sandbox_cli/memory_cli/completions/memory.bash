@@ -5,7 +5,7 @@
 #    source ~/.local/share/bash_completion/memory
 # See also: https://github.com/scop/bash-completion/blob/main/doc/configuration.md
 
-_shtab_memory_subparsers=(add search list get undelete delete correct confirm why history people person forget threads log working-memory summary context profile stats whoami completion)
+_shtab_memory_subparsers=(add search list get undelete delete correct confirm why history people person forget threads log working-memory summary note notes context profile stats whoami completion)
 
 _shtab_memory_add_option_strings=(-h --help --user --no-user --chat --agent --endpoint --timeout --json --shared --about --tag --kind --category --meta --key --expires --at --confidence --speaker --request-id)
 _shtab_memory_search_option_strings=(-h --help --user --no-user --chat --agent --endpoint --timeout --json -n --limit --min-score --explain --as-of --why-not --about --tag --kind --category --meta --since --until --include-expired --include-superseded)
@@ -24,6 +24,8 @@ _shtab_memory_threads_option_strings=(-h --help --user --no-user --chat --agent 
 _shtab_memory_log_option_strings=(-h --help --user --no-user --chat --agent --endpoint --timeout --json --search -n --limit --all --session --min-score --before --after --shared --full --follow --delete --delete-after --with-memories --dry-run --yes)
 _shtab_memory_working_memory_option_strings=(-h --help --user --no-user --chat --agent --endpoint --timeout --json --thread --shared --set --clear)
 _shtab_memory_summary_option_strings=(-h --help --user --no-user --chat --agent --endpoint --timeout --json --shared --set --clear)
+_shtab_memory_note_option_strings=(-h --help --user --no-user --chat --agent --endpoint --timeout --json --set --value --delete --move --versions --revision --expires --expires-unread --if-revision --recursive --dry-run --yes --shared)
+_shtab_memory_notes_option_strings=(-h --help --user --no-user --chat --agent --endpoint --timeout --json -n --limit --all --full --shared)
 _shtab_memory_context_option_strings=(-h --help --user --no-user --chat --agent --endpoint --timeout --json --thread --shared --max-tokens --max-memories --recent --recalled --min-score --section --exclude-thread --exclude-session --tokenizer)
 _shtab_memory_profile_option_strings=(-h --help --user --no-user --chat --agent --endpoint --timeout --json)
 _shtab_memory_stats_option_strings=(-h --help --user --no-user --chat --agent --endpoint --timeout --json)
@@ -37,7 +39,7 @@ _shtab_memory_list___kind_choices=(fact preference event procedure reflection ep
 _shtab_memory_delete___kind_choices=(fact preference event procedure reflection episode)
 _shtab_memory_person___type_choices=(person organization project location other)
 _shtab_memory_completion_pos_0_choices=(bash zsh fish)
-_shtab_memory_pos_0_choices=(add search list get undelete delete correct confirm why history people person forget threads log working-memory summary context profile stats whoami completion)
+_shtab_memory_pos_0_choices=(add search list get undelete delete correct confirm why history people person forget threads log working-memory summary note notes context profile stats whoami completion)
 
 _shtab_memory_add_pos_0_nargs=+
 _shtab_memory_add__h_nargs=0
@@ -151,6 +153,23 @@ _shtab_memory_summary___no_user_nargs=0
 _shtab_memory_summary___json_nargs=0
 _shtab_memory_summary___shared_nargs=0
 _shtab_memory_summary___clear_nargs=0
+_shtab_memory_note__h_nargs=0
+_shtab_memory_note___help_nargs=0
+_shtab_memory_note___no_user_nargs=0
+_shtab_memory_note___json_nargs=0
+_shtab_memory_note___delete_nargs=0
+_shtab_memory_note___versions_nargs=0
+_shtab_memory_note___recursive_nargs=0
+_shtab_memory_note___dry_run_nargs=0
+_shtab_memory_note___yes_nargs=0
+_shtab_memory_note___shared_nargs=0
+_shtab_memory_notes__h_nargs=0
+_shtab_memory_notes___help_nargs=0
+_shtab_memory_notes___no_user_nargs=0
+_shtab_memory_notes___json_nargs=0
+_shtab_memory_notes___all_nargs=0
+_shtab_memory_notes___full_nargs=0
+_shtab_memory_notes___shared_nargs=0
 _shtab_memory_context_pos_0_nargs='*'
 _shtab_memory_context__h_nargs=0
 _shtab_memory_context___help_nargs=0

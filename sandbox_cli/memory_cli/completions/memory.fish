@@ -49,8 +49,8 @@ function _shtab_memory_using
   test "$_shtab_memory_cmdpath" = "$argv"
 end
 
-set -g _shtab_memory_commands add search list get undelete delete correct confirm why history people person forget threads log working-memory summary context profile stats whoami completion
-set -g _shtab_memory_opts_with_value --about --after --agent --as-of --at --before --category --channel --chat --confidence --delete --delete-after --endpoint --exclude-session --exclude-thread --expires --grant --key --kind --limit --matching --max-memories --max-tokens --merge-into --meta --min-score --prefix --recalled --recent --rename --request-id --search --section --session --set --since --speaker --tag --thread --timeout --tokenizer --type --until --user --why-not -n
+set -g _shtab_memory_commands add search list get undelete delete correct confirm why history people person forget threads log working-memory summary note notes context profile stats whoami completion
+set -g _shtab_memory_opts_with_value --about --after --agent --as-of --at --before --category --channel --chat --confidence --delete --delete-after --endpoint --exclude-session --exclude-thread --expires --expires-unread --grant --if-revision --key --kind --limit --matching --max-memories --max-tokens --merge-into --meta --min-score --move --prefix --recalled --recent --rename --request-id --revision --search --section --session --set --since --speaker --tag --thread --timeout --tokenizer --type --until --user --value --why-not -n
 
 complete -c memory -e
 complete -c memory -f
@@ -307,6 +307,41 @@ complete -c memory -n '_shtab_memory_using summary' -l json -d 'print JSON with 
 complete -c memory -n '_shtab_memory_using summary' -l shared -d 'the thread belongs to the chat'
 complete -c memory -n '_shtab_memory_using summary' -l set -x -d 'put this text in its place; - reads it from standard input'
 complete -c memory -n '_shtab_memory_using summary' -l clear -d 'remove it'
+complete -c memory -n '_shtab_memory_using; and test $_shtab_memory_npos -eq 0' -a note -d 'Show a note, or put, move or erase it.'
+complete -c memory -n '_shtab_memory_using note' -s h -l help -d 'show this help message and exit'
+complete -c memory -n '_shtab_memory_using note' -l user -x -d 'user id (default: $MEMORY_USER_ID)'
+complete -c memory -n '_shtab_memory_using note' -l no-user -d 'ask as the chat alone, without a user (host only)'
+complete -c memory -n '_shtab_memory_using note' -l chat -x -d 'chat id (default: $MEMORY_CHAT_ID)'
+complete -c memory -n '_shtab_memory_using note' -l agent -x -d 'agent id (default: $MEMORY_AGENT_ID, else '"'"'default'"'"')'
+complete -c memory -n '_shtab_memory_using note' -l endpoint -x -d 'unix:///path or host:port (default: $MEMORY_ENDPOINT)'
+complete -c memory -n '_shtab_memory_using note' -l timeout -x -d 'give up after so long (10)'
+complete -c memory -n '_shtab_memory_using note' -l json -d 'print JSON with the field names of the contract'
+complete -c memory -n '_shtab_memory_using note' -l set -x -d 'put this text; - reads it from standard input'
+complete -c memory -n '_shtab_memory_using note' -l value -x -d 'put this JSON value; - reads it from standard input'
+complete -c memory -n '_shtab_memory_using note' -l delete -d 'erase it for good, with all its versions'
+complete -c memory -n '_shtab_memory_using note' -l move -x -d 'give it this path'
+complete -c memory -n '_shtab_memory_using note' -l versions -d 'list its last ten versions'
+complete -c memory -n '_shtab_memory_using note' -l revision -x -d 'show it as it was then'
+complete -c memory -n '_shtab_memory_using note' -l expires -x -d 'so long after it was put: 2w, 3d, 12h'
+complete -c memory -n '_shtab_memory_using note' -l expires-unread -x -d 'so long after it was last read'
+complete -c memory -n '_shtab_memory_using note' -l if-revision -x -d 'put it only over this revision; 0: only a new one'
+complete -c memory -n '_shtab_memory_using note' -l recursive -d 'with all notes below its path'
+complete -c memory -n '_shtab_memory_using note' -l dry-run -d 'only show what would go'
+complete -c memory -n '_shtab_memory_using note' -l yes -d 'do not ask'
+complete -c memory -n '_shtab_memory_using note' -l shared -d 'it is a note of the chat'
+complete -c memory -n '_shtab_memory_using; and test $_shtab_memory_npos -eq 0' -a notes -d 'List the notes by path.'
+complete -c memory -n '_shtab_memory_using notes' -s h -l help -d 'show this help message and exit'
+complete -c memory -n '_shtab_memory_using notes' -l user -x -d 'user id (default: $MEMORY_USER_ID)'
+complete -c memory -n '_shtab_memory_using notes' -l no-user -d 'ask as the chat alone, without a user (host only)'
+complete -c memory -n '_shtab_memory_using notes' -l chat -x -d 'chat id (default: $MEMORY_CHAT_ID)'
+complete -c memory -n '_shtab_memory_using notes' -l agent -x -d 'agent id (default: $MEMORY_AGENT_ID, else '"'"'default'"'"')'
+complete -c memory -n '_shtab_memory_using notes' -l endpoint -x -d 'unix:///path or host:port (default: $MEMORY_ENDPOINT)'
+complete -c memory -n '_shtab_memory_using notes' -l timeout -x -d 'give up after so long (10)'
+complete -c memory -n '_shtab_memory_using notes' -l json -d 'print JSON with the field names of the contract'
+complete -c memory -n '_shtab_memory_using notes' -s n -l limit -x -d 'how many at the most (20)'
+complete -c memory -n '_shtab_memory_using notes' -l all -d 'everything, however much'
+complete -c memory -n '_shtab_memory_using notes' -l full -d 'with what they say'
+complete -c memory -n '_shtab_memory_using notes' -l shared -d 'notes of the chat'
 complete -c memory -n '_shtab_memory_using; and test $_shtab_memory_npos -eq 0' -a context -d 'Write the block of text that a prompt needs.'
 complete -c memory -n '_shtab_memory_using context' -s h -l help -d 'show this help message and exit'
 complete -c memory -n '_shtab_memory_using context' -l user -x -d 'user id (default: $MEMORY_USER_ID)'

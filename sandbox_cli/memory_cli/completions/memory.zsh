@@ -20,6 +20,8 @@ _shtab_memory_commands() {
     history:'Show what a memory replaced, what replaced it, and why.'
     list:'List what is remembered, newest first.'
     log:'Show what was said in a conversation, search it, or take messages back.'
+    note:'Show a note, or put, move or erase it.'
+    notes:'List the notes by path.'
     people:'List who is known.'
     person:'Show what is known of someone or something.'
     profile:'Show what is always true of the user: every context begins with it.'
@@ -273,6 +275,53 @@ _shtab_memory_log_options=(
 # guard to ensure default positional specs are added only once per session
 _shtab_memory_log_defaults_added=0
 
+_shtab_memory_note_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--user[user id (default\: \$MEMORY_USER_ID)]:ID:"
+  "--no-user[ask as the chat alone, without a user (host only)]"
+  "--chat[chat id (default\: \$MEMORY_CHAT_ID)]:ID:"
+  "--agent[agent id (default\: \$MEMORY_AGENT_ID, else \'default\')]:ID:"
+  "--endpoint[unix\:\/\/\/path or host\:port (default\: \$MEMORY_ENDPOINT)]:ADDRESS:"
+  "--timeout[give up after so long (10)]:SECONDS:"
+  "--json[print JSON with the field names of the contract]"
+  "--set[put this text\; - reads it from standard input]:TEXT:"
+  "--value[put this JSON value\; - reads it from standard input]:JSON:"
+  "--delete[erase it for good, with all its versions]"
+  "--move[give it this path]:PATH:"
+  "--versions[list its last ten versions]"
+  "--revision[show it as it was then]:N:"
+  "--expires[so long after it was put\: 2w, 3d, 12h]:TIME:"
+  "--expires-unread[so long after it was last read]:TIME:"
+  "--if-revision[put it only over this revision\; 0\: only a new one]:N:"
+  "--recursive[with all notes below its path]"
+  "--dry-run[only show what would go]"
+  "--yes[do not ask]"
+  "--shared[it is a note of the chat]"
+  ":its name, such as plans\/summer:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_memory_note_defaults_added=0
+
+_shtab_memory_notes_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--user[user id (default\: \$MEMORY_USER_ID)]:ID:"
+  "--no-user[ask as the chat alone, without a user (host only)]"
+  "--chat[chat id (default\: \$MEMORY_CHAT_ID)]:ID:"
+  "--agent[agent id (default\: \$MEMORY_AGENT_ID, else \'default\')]:ID:"
+  "--endpoint[unix\:\/\/\/path or host\:port (default\: \$MEMORY_ENDPOINT)]:ADDRESS:"
+  "--timeout[give up after so long (10)]:SECONDS:"
+  "--json[print JSON with the field names of the contract]"
+  {-n,--limit}"[how many at the most (20)]:N:"
+  "--all[everything, however much]"
+  "--full[with what they say]"
+  "--shared[notes of the chat]"
+  ":only those whose path begins so:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_memory_notes_defaults_added=0
+
 _shtab_memory_people_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--user[user id (default\: \$MEMORY_USER_ID)]:ID:"
@@ -497,6 +546,8 @@ _shtab_memory() {
         history) _arguments -C -s $_shtab_memory_history_options ;;
         list) _arguments -C -s $_shtab_memory_list_options ;;
         log) _arguments -C -s $_shtab_memory_log_options ;;
+        note) _arguments -C -s $_shtab_memory_note_options ;;
+        notes) _arguments -C -s $_shtab_memory_notes_options ;;
         people) _arguments -C -s $_shtab_memory_people_options ;;
         person) _arguments -C -s $_shtab_memory_person_options ;;
         profile) _arguments -C -s $_shtab_memory_profile_options ;;

@@ -30,6 +30,7 @@ from memoryd.store.duckdb.migrations.memories import (
     usage,
     window_vectors,
 )
+from memoryd.store.duckdb.migrations.notes import notes
 from memoryd.store.duckdb.migrations.requests import receipts
 from memoryd.store.duckdb.migrations.work import marks, proposals, work
 
@@ -52,7 +53,7 @@ def meta_tables(con: duckdb.DuckDBPyConnection, store_id: str, secret: bytes) ->
 MIGRATIONS: tuple[Migration, ...] = (
     first_tables, grants, knowledge, unlink, usage, conversations, token_vectors, traits,
     places, work, proposals, grants_of_texts, window_vectors, authors_of_texts, filter_terms, marks, receipts,
-    long_texts,
+    long_texts, notes,
 )  # fmt: skip
 
 

@@ -1,0 +1,1 @@
+"""Notes: what is put, read, moved and erased by its path."""

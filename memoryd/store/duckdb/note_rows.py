@@ -1,0 +1,131 @@
+"""
+Notes as rows: one of `notes` each, with what is told of its versions, and pieces of their texts in `note_texts`.
+
+DuckDB reads 2,048 rows at once, however long they are, so no row has a long text (see `long_texts`). A note is found by
+a digest of its owner and path, a piece by the id of its version and its number: both are primary keys.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Sequence
+from datetime import UTC
+from typing import Any
+
+import duckdb
+
+from memoryd.errors import Contended
+from memoryd.model.change import ChangeSet
+from memoryd.model.grant import GrantText
+from memoryd.model.note import Note, NoteVersion
+from memoryd.model.scope import Owner, Scope
+from memoryd.model.times import from_us, to_us
+from memoryd.model.trust import Trust
+from memoryd.store.duckdb.long_texts import PIECE_CHARACTERS
+from memoryd.store.duckdb.rows import naive
+
+__all__ = ["COLUMNS", "granted_notes", "note_name", "note_of", "pieces_of", "write_notes"]
+
+CHANGED = "others have changed the note at the same time; nothing was written: try again"
+COLUMNS = "agent_id, user_id, chat_id, path, create_time, expire_time, details"
+
+
+def note_name(owner: Owner, path: str) -> str:
+    """Return the key of a note: a digest, as a short key keeps an index small."""
+    named = json.dumps([owner.agent_id, owner.scope.user_id, owner.scope.chat_id, path])
+    return hashlib.blake2b(named.encode(), digest_size=16).hexdigest()
+
+
+def _details(note: Note) -> str:
+    versions = [
+        [v.revision, to_us(v.update_time), v.text_bytes, v.is_json, v.trust.value, v.grant_id, v.author, v.id]
+        for v in note.versions
+    ]
+    return json.dumps(
+        {"id": note.id, "expire_after_access_s": note.expire_after_access_s, "versions": versions}, ensure_ascii=False
+    )
+
+
+def note_of(row: Sequence[Any]) -> Note:
+    """Return the note of a row of COLUMNS, without its text."""
+    agent_id, user_id, chat_id, path, created, expires, details = row
+    held = json.loads(details)
+    return Note(
+        id=held["id"],
+        agent_id=agent_id,
+        scope=Scope(user_id=user_id, chat_id=chat_id),
+        path=path,
+        create_time=created.replace(tzinfo=UTC),
+        expire_time=None if expires is None else expires.replace(tzinfo=UTC),
+        expire_after_access_s=held["expire_after_access_s"],
+        versions=tuple(
+            NoteVersion(revision, from_us(updated), size, is_json, Trust(trust), *rest)
+            for revision, updated, size, is_json, trust, *rest in held["versions"]
+        ),
+    )
+
+
+def write_notes(con: duckdb.DuckDBPyConnection, change: ChangeSet, commit_seq: int) -> None:
+    """Write what changes of notes in the open transaction; Contended where one is not as it was."""
+    for note in change.notes:
+        before, after = note.before, note.after
+        _check(con, before, after)
+        gone = [key for version in note.gone_versions for key in pieces_of(version)]
+        if gone:
+            con.execute("DELETE FROM note_texts WHERE key IN (SELECT unnest(?::VARCHAR[]))", [gone])
+        if after is None:
+            if before is not None:
+                con.execute("DELETE FROM notes WHERE name = ?", [note_name(before.owner, before.path)])
+            continue
+        owner = after.owner
+        row = [
+            owner.agent_id, owner.scope.user_id, owner.scope.chat_id, after.path, naive(after.create_time),
+            naive(after.expire_time), _details(after), after.now.text_bytes, commit_seq,
+        ]  # fmt: skip
+        if before is None or before.path != after.path:
+            if before is not None:
+                con.execute("DELETE FROM notes WHERE name = ?", [note_name(before.owner, before.path)])
+            con.execute("INSERT INTO notes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", [note_name(owner, after.path), *row])
+        else:
+            con.execute(
+                "UPDATE notes SET create_time = ?, expire_time = ?, details = ?, text_bytes = ?, commit_seq = ?"
+                " WHERE name = ?",
+                [*row[4:], note_name(owner, after.path)],
+            )
+        for version_id, text in note.texts.items():
+            _write_text(con, after, version_id, text, commit_seq)
+
+
+def _check(con: duckdb.DuckDBPyConnection, before: Note | None, after: Note | None) -> None:
+    if before is not None and _found(con, before.owner, before.path) != before:
+        raise Contended(CHANGED)
+    is_new = after is not None and (before is None or before.path != after.path)
+    if after is not None and is_new and _found(con, after.owner, after.path) is not None:
+        raise Contended(CHANGED)
+
+
+def _found(con: duckdb.DuckDBPyConnection, owner: Owner, path: str) -> Note | None:
+    rows = con.execute(f"SELECT {COLUMNS} FROM notes WHERE name = ?", [note_name(owner, path)]).fetchall()
+    return note_of(rows[0]) if rows else None
+
+
+def _write_text(con: duckdb.DuckDBPyConnection, note: Note, version_id: str, text: str, commit_seq: int) -> None:
+    owner = note.owner
+    pieces = [text[n : n + PIECE_CHARACTERS] for n in range(0, len(text), PIECE_CHARACTERS)]
+    con.execute(
+        "INSERT INTO note_texts SELECT ? || ':' || unnest(range(len(?::VARCHAR[]))), ?, ?, ?, unnest(?::VARCHAR[]), ?",
+        [version_id, pieces, owner.agent_id, owner.scope.user_id, owner.scope.chat_id, pieces, commit_seq],
+    )
+
+
+def pieces_of(version: NoteVersion) -> list[str]:
+    """Return the keys of the pieces of a text, and of more that it has not: a character has at least a byte."""
+    return [f"{version.id}:{n}" for n in range(math.ceil(version.text_bytes / PIECE_CHARACTERS))]
+
+
+def granted_notes(con: duckdb.DuckDBPyConnection, where: str, params: Sequence[object]) -> list[GrantText]:
+    """Return what of some notes counts to the quotas of grants."""
+    rows = con.execute(f"SELECT {COLUMNS} FROM notes WHERE {where}", params).fetchall()
+    return [text for row in rows for text in note_of(row).grant_texts]
