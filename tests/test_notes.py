@@ -6,9 +6,18 @@ import random
 from datetime import timedelta
 
 import pytest
-from memory_client import Conflict, LimitExceeded, MemoryClient, NoteNotFound, PermissionDenied, TrustTooLow
+from memory_client import (
+    Conflict,
+    LimitExceeded,
+    MemoryClient,
+    NoteNotFound,
+    PermissionDenied,
+    StoreDamaged,
+    TrustTooLow,
+)
 
 from memoryd.domain.forgetting.collect import collect
+from memoryd.domain.notes.erase import erase_notes, notes_of
 from memoryd.domain.transfer.bring_in import bring_in
 from tests.builders import Local, open_duckdb, ports_over, ram_store
 from tests.doors import socket_of
@@ -112,6 +121,28 @@ async def agree(me: Local, expected: dict[str, list[str]]) -> None:
         versions = [version.revision for version in (await me.note(note.path)).versions]
         found[note.path] = [(await me.note(note.path, revision=one)).text for one in versions]
     assert expected == found
+
+
+async def test_a_piece_that_is_lost_is_damage_and_no_shorter_note(folder, clock):
+    async with ports_over(open_duckdb(folder)) as ports:
+        me = Local(ports, clock, user_id="alice")
+        await me.put_note("n", "x" * 10_000)
+        await ports.store._writer.run(lambda con: con.execute("DELETE FROM note_texts WHERE ends_with(key, ':1')"))
+        with pytest.raises(StoreDamaged, match="lost a piece of a note"):
+            await me.note("n")
+
+
+async def test_what_was_put_anew_meanwhile_is_looked_at_again(clock):
+    async with ports_over(ram_store()) as ports:
+        me = Local(ports, clock, user_id="alice")
+        for path in ("a", "b", "c"):
+            await me.put_note(path, "old")
+        seen = await notes_of(await owner_of(me), ports)
+        await me.put_note("a", "new")
+        await me.delete_notes("b")
+        await me.put_note("b", "another of this path")
+        await erase_notes(seen, ports, now=clock(), is_meant=lambda note: note.revision == 1)
+        assert ["a", "b"] == [note.path async for note in me.all_notes()]
 
 
 async def test_an_erased_note_does_not_come_back_with_an_older_copy(folder):

@@ -199,7 +199,9 @@ def test_a_folder_that_cannot_be_written_is_verified_and_archived_elsewhere(back
 
     for module in ("folder", "snapshot"):
         monkeypatch.setattr(f"memoryd.backup.{module}.scratch", noted)
-    monkeypatch.setattr("os.access", lambda path, _: not Path(path).is_relative_to(folder / "b"))
+    monkeypatch.setattr(
+        "os.access", lambda path, how, **_: how != os.W_OK or not Path(path).is_relative_to(folder / "b")
+    )
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     monkeypatch.setenv("MEMORYD_EMBEDDING_PROVIDER", "none")
     for words in (("verify", "b"), ("snapshot", "b", "-o", str(tmp_path / "s.tar"))):

@@ -95,6 +95,8 @@ class Chain:
     """After the header."""
     ledger: LedgerMark | None = None
     """Where the ledger of purges ended when the last state was written; None: that is not known."""
+    unledgered: int | None = None
+    """The last transaction that was stored while the ledger was lost: what was purged then is not known."""
     cipher: Cipher | None = None
     """Reads and writes its parts; None: it is not encrypted, or its key is not known."""
 
@@ -134,9 +136,11 @@ class Chain:
     def add(self, line: Line) -> None:
         """Take a line of the manifest; KeyError, TypeError or ValueError where it is none."""
         self.line_count += 1
-        if "ledger" in line:
+        if line.get("ledger") is not None:
             size, digest = line["ledger"]
             self.ledger = LedgerMark(number_of(size), str(digest))
+        elif "ledger" in line and line.get("transaction") is not None:
+            self.unledgered = number_of(line["transaction"])
         if "image" in line:
             generation, size, time_us = map(number_of, (line["image"], line["size"], line["time_us"]))
             blocks = {number_of(place): digest for place, digest in line["blocks"]}

@@ -51,6 +51,8 @@ class ChainWriter:
             self.chain = Chain(folder, {"format": FORMAT, **header}, points=Points(in_brief=True))
         self.ledger: LedgerMark | None = None
         """Where the ledger of purges ends now."""
+        self.ledger_is_lost = False
+        """Whether it does not go on with what is mirrored: what is purged now is not known to who restores."""
         self.chain.cipher = cipher
         self.chain.unlock(None)
 
@@ -140,8 +142,9 @@ class ChainWriter:
             self._manifest.sync()
             return
         number_of(line["time_us"])  # ValueError, before it is there: a clock before 1970
-        if self.ledger is not None and "proved" not in line:
-            line = {**line, "ledger": list(self.ledger)}
+        mark = None if self.ledger is None or self.ledger_is_lost else list(self.ledger)
+        if (mark is not None or self.ledger_is_lost) and "proved" not in line:
+            line = {**line, "ledger": mark}
         self._manifest.write({"number": self.chain.line_count + 1, **line})
         self._manifest.sync()
         self.chain.add(line)

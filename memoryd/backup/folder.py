@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
+import os
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -97,16 +99,27 @@ def chains_of(store: Path, faults: list[str] | None = None, *, in_brief: bool = 
 
     Raises BackupDamaged; with `faults`, a chain that cannot be read is left out and told there.
     """
-    chains = []
+    chains, found = [], _shut(store)
     for path in _manifests(store):
         try:
             if is_begun(path):
                 chains.append(Chain.read(path.parent, in_brief=in_brief))
+            elif any(path.parent.glob("image-*[0-9]")):  # the header is on disk before them
+                found.append(f"{path} has lost its first line: nothing of this chain can be restored")
         except BackupDamaged as damage:
-            if faults is None:
-                raise
-            faults.append(str(damage))
+            found.append(str(damage))
+    if faults is None and found:
+        raise BackupDamaged(found[0])
+    if faults is not None:
+        faults += found
     return chains
+
+
+def _shut(store: Path) -> list[str]:
+    """Return which chains may not be looked into: a glob finds nothing there, and says nothing."""
+    chains = (path for path in sorted(store.iterdir()) if path.name[:DIGITS].isdecimal() and path.is_dir())
+    shut = (path for path in chains if not os.access(path, os.R_OK | os.X_OK, effective_ids=True))
+    return [f"{path} may not be read; look at its owner and mode" for path in shut]
 
 
 def _manifests(store: Path) -> list[Path]:
@@ -124,6 +137,9 @@ def point_of(
     Where an older database was put back, an older chain may have the transaction, and the newest end before it.
     """
     if transaction is not None:
+        last = max((chain.points[-1].commit_seq for chain in chains if chain.points), default=None)
+        if last is not None and transaction > last:
+            raise StoreRefused(f"no backup reaches transaction {transaction}; the last is {last}")
         for chain in reversed(chains):
             point = chain.point(transaction=transaction)
             if point is not None and chain.points[-1].commit_seq >= transaction:
@@ -180,9 +196,7 @@ def restore(  # noqa: PLR0913  what a new store is made of
     )
     data_dir.parent.mkdir(parents=True, exist_ok=True)
     part = data_dir.with_name(f".{data_dir.name}.restoring")
-    shutil.rmtree(part, ignore_errors=True)  # of one that was killed
-    part.mkdir(mode=0o700)
-    try:
+    with _alone_in(part):
         path = part / DATABASE
         chain.assemble(point, path, path.with_name(f"{DATABASE}.wal"))
         with ThreadPoolExecutor(1) as thread:
@@ -204,10 +218,28 @@ def restore(  # noqa: PLR0913  what a new store is made of
             data_dir.rmdir()
         part.rename(data_dir)
         sync_folder(data_dir.parent)
-    except BaseException:
-        shutil.rmtree(part, ignore_errors=True)
-        raise
     return commit_seq
+
+
+@contextlib.contextmanager
+def _alone_in(part: Path) -> Iterator[None]:
+    """Make a folder, empty, that no other process fills; what goes wrong removes it. StoreRefused, OSError."""
+    part.mkdir(mode=0o700, exist_ok=True)
+    handle = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise StoreRefused(f"another restore fills {part}; wait for it") from None
+        try:
+            for path in part.iterdir():  # of one that was killed
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+            yield
+        except BaseException:
+            shutil.rmtree(part, ignore_errors=True)
+            raise
+    finally:
+        os.close(handle)
 
 
 def refuse_target(data_dir: Path) -> None:

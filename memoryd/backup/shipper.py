@@ -180,7 +180,7 @@ class Shipper:
                 if not await self._shipping.release():
                     raise Unavailable("the log got too long while the file was copied; it is copied again")
                 is_held = False
-                writer.ledger = self._mark
+                writer.ledger, writer.ledger_is_lost = self._mark, bool(self.ledger_fault)
                 await self._done(writer.add_image, image, None if current else commit_seq, to_us(self._clock()))
                 if self._reason:
                     self.began, self._reason = (writer.chain.folder.name, self._reason), ""
@@ -200,7 +200,7 @@ class Shipper:
             known = tail.commits[-1].commit_seq if tail.commits else self._last_seq(writer)
             seq = commit_seq if commit_seq is not None and n == len(mine) else known
             times = [commit.time_us for commit in tail.commits if commit.commit_seq == seq]
-            writer.ledger = self._mark
+            writer.ledger, writer.ledger_is_lost = self._mark, bool(self.ledger_fault)
             await self._done(writer.add_log, tail, seq, times[-1] if times else to_us(self._clock()))
             self._note(writer)
 

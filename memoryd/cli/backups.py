@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from memory_cli.common import path_of
 from memory_cli.output import as_json, moment, one_line, size
 
-from memoryd.cli.chains import place_of_copies, read_chains, read_store
+from memoryd.cli.chains import place_of_copies, read_chains, read_store, unledgered
 from memoryd.cli.command import add_parser
 from memoryd.cli.places import settle
 from memoryd.cli.snapshots import a_clean_end, add_snapshot_command, identity_of, unpacked_if_packed, until
@@ -211,6 +211,8 @@ def _verify_history(store: Path, identity: Identity | None, memory_limit_bytes: 
         check_mark(store / LEDGER, mark_of_chains(chains))
     if is_tried:
         _try(chain, point, memory_limit_bytes, Path(tempfile.gettempdir()))
+    for warning in unledgered(chains):
+        print(f"memoryd: warning: {warning}", file=sys.stderr)
     proved = {"proved": point.commit_seq, "proved_time": point.time} if is_tried else {"proved": None}
     return {"chains": [_row(chain) for chain in chains], "read_bytes": read, "ledger_lines": lines, **proved}
 
@@ -323,14 +325,14 @@ def _restore_of(args: argparse.Namespace) -> int:
     if args.is_snapshot and config.backup.directory:
         others += histories(Path(config.backup.directory), chain.header["store_id"])
     ledger = args.ledger or ledger_of(store, others)
+    warnings = _warned(args, ledger, store, chains)
     if args.dry_run:
         refuse_target(target)
         key, mark = ledger_key_of(chain), mark_of_chains(chains)
         refuse_ledger(ledger, store / LEDGER, chain.header["store_id"], key, mark)
         _try(chain, point, limit, next(folder for folder in target.parents if folder.is_dir()))
-        _say(
-            args, told, f"would restore transaction {point.commit_seq} of {moment(point.time)}; every block can be read"
-        )
+        line = f"would restore transaction {point.commit_seq} of {moment(point.time)}; every block can be read"
+        _say(args, {**told, "warnings": warnings}, line)
         return 0
     every = [*chains, *(later for folder in others for later in chains_of(folder, [], in_brief=True))]
     with working("restoring"):
@@ -344,25 +346,31 @@ def _restore_of(args: argparse.Namespace) -> int:
             closes_sandboxes=not args.reopen_sandboxes,
             above=max(one.points[-1].commit_seq for one in every if one.points),  # all up to these were given
         )
-    _say(
-        args,
-        {**told, "data_dir": str(target), "next_transaction": now + 1},
-        f"{target}: transaction {point.commit_seq} of {moment(point.time)}, numbered from {now + 1} on from now",
-    )
+    line = f"{target}: transaction {point.commit_seq} of {moment(point.time)}, numbered from {now + 1} on from now"
+    closed = not args.reopen_sandboxes
+    more = {"data_dir": str(target), "next_transaction": now + 1, "sandboxes_closed": closed, "warnings": warnings}
+    _say(args, {**told, **more}, line)
     if not args.json:
-        if args.is_snapshot and ledger.is_relative_to(store):
-            print(
-                "memoryd: warning: what was purged after this snapshot was made is not known here, and is back; where"
-                " there is a newer ledger of the store, restore with: --ledger BACKUP/STORE_ID/ledger",
-                file=sys.stderr,
-            )
-        else:
+        if not warnings:
             print("what was purged later is erased by the first start, before it serves", file=sys.stderr)
         if not args.reopen_sandboxes:
             named = f" --config {shlex.quote(str(args.config))}" if args.config else ""
             serve = f"memoryd serve{named} --data-dir {shlex.quote(str(target))} --reopen-sandboxes"
             print(f"the doors of sandboxes stay closed until: {serve}", file=sys.stderr)
     return 0
+
+
+def _warned(args: argparse.Namespace, ledger: Path, store: Path, chains: Sequence[Chain]) -> list[str]:
+    """Return, and say, why something that was purged may be back after a restore."""
+    warnings = unledgered(chains)
+    if args.is_snapshot and ledger.is_relative_to(store):
+        warnings.append(
+            "what was purged after this snapshot was made is not known here, and is back; where there is a newer ledger"
+            " of the store, restore with: --ledger BACKUP/STORE_ID/ledger"
+        )
+    for warning in warnings:
+        print(f"memoryd: warning: {warning}", file=sys.stderr)
+    return warnings
 
 
 def _unlock(chain: Chain, chains: Sequence[Chain], identity: Identity | None) -> None:

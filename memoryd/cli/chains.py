@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from memoryd.backup.chain import Chain
 
-__all__ = ["place_of_copies", "read_chains", "read_store"]
+__all__ = ["place_of_copies", "read_chains", "read_store", "unledgered"]
 
 
 def place_of_copies(chain: Chain, elsewhere: Path) -> Path | None:
@@ -38,3 +39,12 @@ def read_chains(store: Path, *, strict: bool = False, in_brief: bool = False) ->
     for fault in faults:
         print(f"memoryd: warning: {fault}", file=sys.stderr)
     return chains
+
+
+def unledgered(chains: Sequence[Chain]) -> list[str]:
+    """Return, in words, that purges are not known to the ledger in the backup, where that is so."""
+    last = max((chain.unledgered for chain in chains if chain.unledgered is not None), default=None)
+    if last is None:
+        return []
+    fact = f"up to transaction {last} states were stored while the ledger of purges was lost"
+    return [f"{fact}: what was purged then is not known here, and may come back; if it is left, name it: --ledger"]

@@ -57,7 +57,7 @@ def add_transfer_commands(commands: Any, common: argparse.ArgumentParser, client
     )
     exporting.add_argument("--user", metavar="USER", default="", help="what this user has with every agent, alone")
     exporting.add_argument(
-        "-o", "--output", metavar="FILE", type=path_of, help="the file to make (default: standard output)"
+        "-o", "--output", metavar="FILE", type=path_of, help="the file to make; - (the default): standard output"
     )
     exporting.add_argument("--resume", action="store_true", help="go on with FILE.part")
     exporting.add_argument(
@@ -108,7 +108,7 @@ class _Output:
 
 
 def _export(client: Client, args: argparse.Namespace) -> int:
-    path: Path | None = args.output
+    path: Path | None = None if str(args.output) == "-" else args.output  # -: standard output, as elsewhere
     if args.format == "parquet":
         return _export_tables(client, args)
     if args.resume and path is None:
@@ -180,7 +180,7 @@ def _export_tables(client: Client, args: argparse.Namespace) -> int:
     """Write a folder with a Parquet file for each type of record; it has its name when all of it is there."""
     from memoryd.cli.tables import write_tables
 
-    path: Path | None = args.output
+    path: Path | None = None if str(args.output) == "-" else args.output
     if path is None or args.resume:
         raise InvalidArgument("Parquet is written at once, to a folder: name a new one with -o", field="output")
     if path.exists():
@@ -209,8 +209,11 @@ def _known(file: IO[bytes], noted: Path, output: _Output, user: str) -> str:
         raise Damaged(f"{noted} is missing or damaged; remove both files, and begin again") from None
     if note.get("user") != user:
         raise InvalidArgument(f"{file.name} was begun with another --user", field="user")
-    while output.bytes < whole and (line := file.readline()):
-        output.know(line)
+    try:
+        while output.bytes < whole and (line := file.readline()):
+            output.know(line)
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise Damaged(f"{file.name} is cut or damaged; remove it and {noted.name}, and begin again") from None
     if output.bytes != whole:
         raise Damaged(f"{file.name} is shorter than was noted; remove it, and begin again")
     file.seek(whole)
@@ -284,8 +287,9 @@ def _send(memory: Any, lines: list[str], first: int, args: argparse.Namespace) -
         raise
     except Conflict as error:
         error.message += (
-            f" (lines {first} to {first + len(lines) - 1} of {args.file}). What stands before it was stored; to keep"
-            " what is there, and take the rest: --on-conflict skip"
+            f" (lines {first} to {first + len(lines) - 1} of {args.file})."
+            f"{'' if args.dry_run else ' What stands before it was stored;'} to keep what is there, and take the rest:"
+            " --on-conflict skip"
         )
         raise
     return done

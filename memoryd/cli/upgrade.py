@@ -46,12 +46,14 @@ def add_upgrade_commands(commands: Any, common: argparse.ArgumentParser) -> None
 
 
 def _upgrade(args: argparse.Namespace) -> int:
-    from memoryd.store.opening import StoreOptions, check_store, migrate_store
+    from memoryd.store.opening import StoreOptions, StoreRefused, check_store, migrate_store
 
     config, places = settle(args)
     options = StoreOptions(places.database, config.store.memory_limit_bytes)
     with working("reading"):
         checked = check_store(options)
+    if not checked.schema_version:
+        raise StoreRefused(f"{places.database} is not there, or empty; name the --data-dir")
     needed = places.database.stat().st_size if checked.migrates else 0
     told = {**asdict(checked), "migrates": checked.migrates, "needed_bytes": needed, "dry_run": args.dry_run}
     which = f"schema {checked.schema_version} to {checked.latest_schema_version}"

@@ -7,7 +7,7 @@ import contextlib
 import secrets
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from importlib.metadata import version
 from pathlib import Path
@@ -78,8 +78,14 @@ def check_backups(config: Config, store_id: str) -> list[str]:
 class Backups:
     """The backups of one store."""
 
-    def __init__(self, config: Config, shipping: Shipping, info: StoreInfo, ledger: Path) -> None:
-        """Do nothing yet; StartupError where chains are to be encrypted, and cannot be."""
+    def __init__(
+        self, config: Config, shipping: Shipping, info: StoreInfo, ledger: Path, doubt: Callable[[datetime], str]
+    ) -> None:
+        """
+        Do nothing yet; `doubt` tells why nothing may be removed by its age at a time.
+
+        StartupError where chains are to be encrypted, and cannot be.
+        """
         self._config, self._shipping = config, shipping
         self._root, self._store_id = Path(config.backup.directory), info.store_id
         self._folder = history_folder(self._root, info.store_id, info.history_id)
@@ -92,6 +98,7 @@ class Backups:
         self._told = ("", 0.0)
         self._left: asyncio.Future[None] | None = None
         self._looked_s = time.monotonic()
+        self._doubt = doubt
         self.shipped_time: datetime | None = None
         """When all that was written was last stored; None: not since the start."""
         self.proved_time: datetime | None = None
@@ -233,6 +240,9 @@ class Backups:
             )
 
     def _prune(self, progress: Progress, *, dry_run: bool) -> list[Pruned]:
+        if doubt := self._doubt(progress.now):
+            log.warning("backups_not_pruned", reason=doubt)
+            return []
         keep = timedelta(days=self._config.backup.keep_days)
         gone = []
         for folder in histories(self._root, self._store_id):

@@ -203,12 +203,14 @@ class _Daemon:
         )
         return self._audit
 
-    def _make_backups(self, store: Store, info: StoreInfo) -> Backups | None:
+    def _make_backups(self, store: Store, info: StoreInfo, clock: ClockWatch) -> Backups | None:
         """Return the backups of the store, if there are to be any."""
         remove_stale(self._places.database.parent)  # copies of the database, of a proof that was killed
         if store.files is None or not self._config.backup.directory:
             return None
-        return Backups(self._config, store.files.shipping, info, self._places.ledger)
+        made = Backups(self._config, store.files.shipping, info, self._places.ledger, clock.doubt)
+        store.files.backups = made.held
+        return made
 
     async def _serve(self, lease: SocketLease, store: Store, embedder: Embedder, audit: AuditLog | None) -> None:
         info = await store.info()
@@ -217,10 +219,10 @@ class _Daemon:
         if info.sandboxes_closed and self._reopens and store.files is not None:
             await store.files.open_sandboxes()
             info = await store.info()
-        self._running.backups = self._make_backups(store, info)
-        if self._running.backups is not None and store.files is not None:
-            store.files.backups = self._running.backups.held
         clock = ClockWatch(now_utc(), (await store.work.marks()).get(CLOCK_SEEN), uptime_s)
+        self._running.backups = self._make_backups(store, info, clock)
+        for warning in () if store.files is None else store.files.warnings:
+            log.warning("store_warning", reason=warning)
         grants = await make_grants(store)
         ports = await make_ports(
             self._config,
@@ -265,8 +267,6 @@ class _Daemon:
             with contextlib.suppress(Unavailable):  # the next start then believes the time before it
                 await look_at_clock(ports, now_utc())
         await self._ship(finish=False)
-        ports.indexes.close()
-        ports.episodes.close()
         ports.close()
 
     def is_held_up(self) -> bool:

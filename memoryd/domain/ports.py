@@ -116,6 +116,8 @@ class Ports:
 
     def close(self) -> None:
         """End the threads that are its own; what waits for them is dropped."""
+        for indexes in (self.indexes, self.episodes):
+            indexes.close()
         self.shared.preparing.shutdown(wait=False, cancel_futures=True)
         self.readers.close()
 

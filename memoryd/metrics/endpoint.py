@@ -97,8 +97,9 @@ def _not_listening(address: Address, error: OSError) -> StartupError:
 
 
 def _remove_socket(path: Path) -> None:
-    """Remove a socket that a daemon has left; StartupError as of `_refuse_listener`."""
+    """Make room for a socket, and remove one that a daemon has left; StartupError as of `_refuse_listener`."""
     _refuse_listener(path)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     path.unlink(missing_ok=True)
 
 

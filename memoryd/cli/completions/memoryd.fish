@@ -203,7 +203,7 @@ complete -c memoryd -n '_shtab_memoryd_using export' -l data-dir -x -d 'where th
 complete -c memoryd -n '_shtab_memoryd_using export' -l socket -x -d 'the admin socket'
 complete -c memoryd -n '_shtab_memoryd_using export' -l json -d 'print JSON'
 complete -c memoryd -n '_shtab_memoryd_using export' -l user -x -d 'what this user has with every agent, alone'
-complete -c memoryd -n '_shtab_memoryd_using export' -s o -l output -x -d 'the file to make (default: standard output)'
+complete -c memoryd -n '_shtab_memoryd_using export' -s o -l output -x -d 'the file to make; - (the default): standard output'
 complete -c memoryd -n '_shtab_memoryd_using export' -l resume -d 'go on with FILE.part'
 complete -c memoryd -n '_shtab_memoryd_using export' -l format -xka "jsonl parquet" -d 'lines of JSON, or a folder with a Parquet file for each type, to be analysed (default: jsonl)'
 complete -c memoryd -n '_shtab_memoryd_using; and test $_shtab_memoryd_npos -eq 0' -a import -d 'Store what an export holds; what is there already stays as it is.'

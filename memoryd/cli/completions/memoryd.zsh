@@ -306,7 +306,7 @@ _shtab_memoryd_export_options=(
   "--socket[the admin socket]:PATH:"
   "--json[print JSON]"
   "--user[what this user has with every agent, alone]:USER:"
-  {-o,--output}"[the file to make (default\: standard output)]:FILE:"
+  {-o,--output}"[the file to make\; - (the default)\: standard output]:FILE:"
   "--resume[go on with FILE.part]"
   "--format[lines of JSON, or a folder with a Parquet file for each type, to be analysed (default\: jsonl)]:format:(jsonl parquet)"
 )

@@ -61,10 +61,10 @@ def repair_database(
     With adopt, one without its side file; with accept_loss, one whose last transaction has that number, though more
     was acknowledged. Raises StoreRefused.
     """
+    if not path.exists():
+        raise StoreRefused(f"{path} does not exist, so there is nothing to repair; name the --data-dir")
     lock = lock_database(path)
     try:
-        if not path.exists():
-            raise StoreRefused(f"{path} does not exist, so there is nothing to repair; name the --data-dir")
         noted = noted_of(path)
         refuse_lost(path, noted, adopt=adopt)
         header = prove_unchanged(path, noted, memory_limit_bytes, latest=len(MIGRATIONS), accept_loss=accept_loss)

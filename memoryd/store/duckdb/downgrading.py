@@ -29,11 +29,13 @@ def downgrade_database(
     A crash in between leaves the newer files whole, under one name or both, or a database that no memoryd serves as it
     is, and says so. Raises StoreInUse, or StoreRefused before anything is changed.
     """
+    if not path.exists():  # before a lock makes a folder of a wrong name
+        raise StoreRefused(f"{path} is not there, so there is nothing to go back from; name the --data-dir")
     lock = lock_database(path)
     try:
         noted = noted_of(path)
-        if noted is None or not path.exists():
-            raise StoreRefused(f"{path} or its side file is not there, so there is nothing to go back from")
+        if noted is None:
+            raise StoreRefused(f"the side file of {path} is not there, so there is nothing to go back from")
         copy, before = _copy_of(path, schema)
         header = prove_unchanged(copy, None, memory_limit_bytes, latest=len(MIGRATIONS))
         if header.store_id != noted[0]:

@@ -81,6 +81,8 @@ def unreadable(path: Path, error: duckdb.Error) -> StoreRefused:
         return StoreRefused(f"reading {path} takes more memory than store.memory_limit_bytes; raise that")
     if "No space left" in str(error):
         return StoreRefused(f"the disk of {path} is full: make room, and start again")
+    if "Permission denied" in str(error):
+        return StoreRefused(f"{path} may not be read; look at its owner and mode")
     fault = damage_of(path, error) or f"{path} cannot be read: {str(error).splitlines()[0]}; restore a backup"
     aside = beside(path, ".wal.aside")
     return StoreRefused(f"{fault} (the log as it was found is {aside.name})" if aside.exists() else fault)
