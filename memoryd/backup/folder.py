@@ -117,6 +117,8 @@ def chains_of(store: Path, faults: list[str] | None = None, *, in_brief: bool = 
 
 def _shut(store: Path) -> list[str]:
     """Return which chains may not be looked into: a glob finds nothing there, and says nothing."""
+    if not store.is_dir():
+        return []
     chains = (path for path in sorted(store.iterdir()) if path.name[:DIGITS].isdecimal() and path.is_dir())
     shut = (path for path in chains if not os.access(path, os.R_OK | os.X_OK, effective_ids=True))
     return [f"{path} may not be read; look at its owner and mode" for path in shut]
@@ -225,8 +227,9 @@ def restore(  # noqa: PLR0913  what a new store is made of
 def _alone_in(part: Path) -> Iterator[None]:
     """Make a folder, empty, that no other process fills; what goes wrong removes it. StoreRefused, OSError."""
     part.mkdir(mode=0o700, exist_ok=True)
-    handle = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    handle = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
+        os.fchmod(handle, 0o700)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

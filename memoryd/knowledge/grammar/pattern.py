@@ -87,9 +87,10 @@ class _Lazy:
         self.is_made = True
 
     def __getattr__(self, name: str) -> Any:
-        if self.is_made or name not in _OF_PATTERNS:
+        if name not in _OF_PATTERNS:
             raise AttributeError(name)
-        self.make()
+        if not self.is_made:  # another thread may have made it since the name was looked up
+            self.make()
         return self.__dict__[name]
 
 
