@@ -20,7 +20,6 @@ from memoryd.model import limits
 from memoryd.model.caller import Caller
 from memoryd.model.change import PURGE, ChangeSet, ConversationChange
 from memoryd.model.conversation import Message, Thread
-from memoryd.model.erasure import ErasedKind, ErasedThing
 from memoryd.model.memory import Memory, Source
 from memoryd.model.talk import ErasedMessages, ErasedThread
 from memoryd.store.base import Store
@@ -140,10 +139,7 @@ async def _erase_slice(
             purge_messages=tuple(gone),
             purged_ids=tuple(message.id for message in gone)[: limits.MAX_AUDITED_IDS],
         )
-        change = await _erasing(talk, memories, caller, ports, now)
-        if thread.summary:  # of before: it may say what they said, and an older copy of the store has it
-            change = replace(change, erased=(*change.erased, ErasedThing(ErasedKind.TEXTS, owner, thread.id)))
-        return Decision(change, answering(changed))
+        return Decision(await _erasing(talk, memories, caller, ports, now), answering(changed))
 
     locks = [thread_lock(owner, key.thread_id), *([owner] if with_memories else []), *quota_lock(caller)]
     return await decide_and_commit(locks, decide, ports, now=now, grant_id=caller.grant_id)

@@ -88,7 +88,12 @@ async def _thread(thread: Thread, missed: Erasures, ports: Ports, now: datetime)
         return
     heads = await ports.store.conversations.heads(MessageSelector(owner=owner, thread_id=thread.id))
     gone = [head async for head in in_turns(heads) if missed.has(ErasedKind.MESSAGE, owner, thread.id, head.id)]
-    is_meant = _text_missed(owner, thread.id, missed)
+    is_missed, summary = _text_missed(owner, thread.id, missed), thread.summary
+    is_covered = bool(gone) and gone[0].seq <= thread.summary_seq  # it may say what they said
+
+    def is_meant(text: str) -> bool:
+        return is_missed(text) or (is_covered and text == summary)
+
     has_texts = is_meant(thread.summary) or is_meant(thread.working_memory)
     for n in range(0, max(len(gone), has_texts), READ_AT_ONCE):
         places = {(head.seq, head.id) for head in gone[n : n + READ_AT_ONCE]}

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import duckdb
 
 from memoryd.errors import Unavailable
+from memoryd.model.change import PURGE
 from memoryd.store.duckdb.files import beside
 from memoryd.store.durable import put_in_place
 
@@ -30,6 +31,8 @@ LARGE = {
     "message_vectors": "(thread || id || '/' || commit_seq)",
 }
 """Tables whose rows of later commits alone are copied again, and what tells their rows apart."""
+NOTES = ("notes", "note_texts")
+"""Of them, those whose rows also go where nothing is purged: with a former version, or a move."""
 
 
 class Copied(NamedTuple):
@@ -94,7 +97,8 @@ def catch_up(con: duckdb.DuckDBPyConnection, copied: Copied, *, takes_any: bool 
     gone = int(copied.purge != _last_purge(con))  # rows that were changed by what was purged, too, leave their bytes
     for name, key in LARGE.items():
         counted = f"SELECT count(*) FROM {NAME}.{name} WHERE {key} NOT IN (SELECT {key} FROM {name})"
-        gone += con.execute(counted).fetchall()[0][0]
+        if name not in NOTES:
+            gone += con.execute(counted).fetchall()[0][0]
         con.execute(
             f"DELETE FROM {NAME}.{name} WHERE {key} NOT IN (SELECT {key} FROM {name})"
             f" OR {key} IN (SELECT {key} FROM {name} WHERE commit_seq > {copied.commit_seq})"
@@ -107,7 +111,9 @@ def catch_up(con: duckdb.DuckDBPyConnection, copied: Copied, *, takes_any: bool 
 
 def _last_purge(con: duckdb.DuckDBPyConnection) -> str:
     noted = con.execute("SELECT value FROM meta WHERE name = 'purge'").fetchall()
-    return str(noted[0][0]) if noted else ""
+    if "marks" in _tables(con):  # a state of a backup may be of an earlier schema
+        noted += con.execute("SELECT time FROM marks WHERE name = ?", [PURGE]).fetchall()
+    return " ".join(str(value) for (value,) in noted)
 
 
 def _tables(con: duckdb.DuckDBPyConnection) -> list[str]:
