@@ -22,6 +22,7 @@ from memoryd.daemon.servers import Servers, make_server
 from memoryd.daemon.wiring import make_ports
 from memoryd.domain.completion import run_to_completion
 from memoryd.domain.context.build import build_context
+from memoryd.domain.conversation.search import search_everything
 from memoryd.domain.forgetting import forget, sweep
 from memoryd.domain.forgetting.everything import forget_user
 from memoryd.domain.people import decide, profiles
@@ -203,7 +204,8 @@ class Local(LocalConversations, LocalNotes):
             explain=explain,
             why_not=why_not,
         )
-        return await recall(asked, self._caller, self.ports, now=self.clock())
+        look = search_everything if asked.asks_for_notes else recall
+        return await look(asked, self._caller, self.ports, now=self.clock())
 
     async def page(self, *, page_size=0, page_token="", filter=Filter()):  # noqa: B008
         return await browse.page(
@@ -298,6 +300,7 @@ async def ports_over(store, config: Config | None = None, *, encoder=None, close
         embedder.close()
         ports.indexes.close()
         ports.episodes.close()
+        ports.notes.close()
         ports.shared.preparing.shutdown()
         if close:
             await store.close()

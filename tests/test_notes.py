@@ -8,6 +8,9 @@ from datetime import timedelta
 import pytest
 from memory_client import (
     Conflict,
+    Filter,
+    InvalidArgument,
+    Kind,
     LimitExceeded,
     MemoryClient,
     NoteNotFound,
@@ -18,10 +21,13 @@ from memory_client import (
 
 from memoryd.domain.forgetting.collect import collect
 from memoryd.domain.notes.erase import erase_notes, notes_of
+from memoryd.domain.notes.keep import _touch
 from memoryd.domain.transfer.bring_in import bring_in
+from memoryd.domain.writing.reembed import Reembedder
+from memoryd.model.trust import Trust
 from tests.builders import Local, open_duckdb, ports_over, ram_store
 from tests.doors import socket_of
-from tests.test_ledger import copied, served
+from tests.test_reembed import OtherEncoder
 from tests.test_transfer import exported
 
 STORES = pytest.mark.parametrize("opened", [lambda _: ram_store(), open_duckdb], ids=["ram", "duckdb"])
@@ -123,6 +129,49 @@ async def agree(me: Local, expected: dict[str, list[str]]) -> None:
     assert expected == found
 
 
+async def near(me: Local, query: str) -> dict[str, float]:
+    result = await me.search(query, filter=Filter(kinds=frozenset({Kind.NOTE})), min_score=0.0, limit=100)
+    return {hit.memory.key: round(hit.similarity, 3) for hit in result.hits}
+
+
+async def test_notes_keep_words_and_vectors_over_a_restart_and_get_those_of_a_new_model(folder, clock):
+    def opened(encoder=None):
+        return ports_over(open_duckdb(folder), encoder=encoder)
+
+    async with opened() as ports:
+        me = Local(ports, clock, user_id="alice")
+        for n in range(40):
+            await me.put_note(f"n{n}", f"the harbour of town {n}, {'and so on ' * (n * 40)}", is_searched=n % 2 == 0)
+        await me.move_note("n2", "moved")
+        await me.put_note("n4", "a walnut tree", is_searched=True)
+        await me.put_note("n6", "the harbour of town 6, " + "and so on " * 240)
+        before = await near(me, "the harbour of town 8")
+        assert (20 - 1, set()) == (len(before), {"n2", "n6", "n7"} & before.keys())
+        assert before["n4"] < before["moved"] < before["n0"]
+    async with opened() as ports:
+        assert before == await near(Local(ports, clock, user_id="alice"), "the harbour of town 8")
+        lines = await exported(ports)
+    async with opened(OtherEncoder()) as ports:
+        me = Local(ports, clock, user_id="alice")
+        assert 0.0 == (await near(me, "the harbour of town 8"))["moved"], "vectors of two models are not compared"
+        reembedder = Reembedder(ports, clock, lambda *_: None)
+        while await reembedder._step():
+            pass
+        assert [] == await ports.store.notes.unembedded(OtherEncoder.fingerprint, limit=100)
+        assert before.keys() == (await near(me, "the harbour of town 8")).keys()
+        assert (await near(me, "the harbour of town 8"))["moved"] > 0.0
+    (folder / "other").mkdir()
+    async with ports_over(open_duckdb(folder / "other")) as ports:
+        await bring_in(lines, ports, now=clock())
+        me = Local(ports, clock, user_id="alice")
+        assert before.keys() - {"n4"} == (await near(me, "the harbour of town 8")).keys(), "by their words"
+        reembedder = Reembedder(ports, clock, lambda *_: None)
+        while await reembedder._step():
+            pass
+        assert before == await near(me, "the harbour of town 8")
+        assert lines == await exported(ports)
+
+
 async def test_a_piece_that_is_lost_is_damage_and_no_shorter_note(folder, clock):
     async with ports_over(open_duckdb(folder)) as ports:
         me = Local(ports, clock, user_id="alice")
@@ -145,33 +194,74 @@ async def test_what_was_put_anew_meanwhile_is_looked_at_again(clock):
         assert ["a", "b"] == [note.path async for note in me.all_notes()]
 
 
-async def test_an_erased_note_does_not_come_back_with_an_older_copy(folder):
-    async with served(folder) as client:
-        for path in ("a", "b", "c"):
-            await client.put_note(path, f"secret {path}")
-        for n in range(12):
-            await client.put_note("a", f"secret number {n}")
-        await client.put_note("named", "ask Bob Miller")
-        await client.put_note("named", "ask someone")
-    copied(folder, folder / "before")
-    async with served(folder) as client:
-        for n in range(12):
-            await client.put_note("a", f"later {n}")
-        await client.delete_notes("a")
-        await client.move_note("b", "moved")
-        await client.delete_notes("moved")
-        await client.put_note("b", "a new one")
-        await client.add("Bob Miller likes tea")
-        await client.forget_person("Bob Miller", with_messages=True)
-    copied(folder / "before", folder)
-    async with served(folder) as client:
-        assert ["c", "named"] == [note.path async for note in client.all_notes()]
-        assert [2] == [version.revision for version in (await client.note("named")).versions]
-        for gone in ("secret number", "secret b", "Bob Miller"):
-            assert [] == await client.ports.store.files.traces(gone)
-        assert 1 == (await client.put_note("a", "again")).revision
-    async with served(folder) as client:
-        assert "again" == (await client.note("a")).text
+async def test_what_was_moved_meanwhile_is_erased_where_it_is(clock):
+    async with ports_over(ram_store()) as ports:
+        me = Local(ports, clock, user_id="alice")
+        for path in ("a", "b"):
+            await me.put_note(path, "ask Bob Miller")
+        seen = await notes_of(await owner_of(me), ports)
+        await me.move_note("a", "elsewhere")
+        await me.put_note("a", "another")
+        assert ["elsewhere", "b"] == [note.path for note in await erase_notes(seen, ports, now=clock())]
+        assert [] == await erase_notes(seen, ports, now=clock())
+        assert ["a"] == [note.path async for note in me.all_notes()]
+
+
+async def test_a_note_that_the_host_puts_meanwhile_is_not_forgotten_by_a_sandbox(clock):
+    async with ports_over(ram_store()) as ports:
+        host, inside = (Local(ports, clock, user_id="alice") for _ in range(2))
+        inside._grant["trust"] = Trust.SANDBOX
+        await inside.put_note("a", "ask Bob Miller")
+        await inside.add("Bob Miller likes tea")
+        texts, put = ports.store.notes.texts, []
+
+        async def late(owner, versions):
+            if len(put) < 2:  # before the second of two looks
+                put.append(1)
+                if len(put) == 2:
+                    await host.put_note("a", "the host asks Bob Miller")
+            return await texts(owner, versions)
+
+        ports.store.notes.texts = late
+        with pytest.raises(TrustTooLow):
+            await inside.forget_person("Bob Miller", with_messages=True)
+        assert "the host asks Bob Miller" == (await host.note("a")).text
+
+
+async def test_a_read_moves_the_end_neither_back_nor_past_what_was_said(clock):
+    async with ports_over(ram_store()) as ports:
+        me = Local(ports, clock, user_id="alice")
+        begun = clock.now
+        put = await me.put_note("n", "a", expire_after_s=250, expire_after_access_s=100)
+        assert timedelta(seconds=100) == put.expire_time - begun
+        for seconds in (90, 90, 60):
+            clock.now += timedelta(seconds=seconds)
+            found = await me.note("n")
+        assert timedelta(seconds=250) == found.expire_time - begun
+        clock.now += timedelta(seconds=10)
+        with pytest.raises(NoteNotFound):
+            await me.note("n")
+        await me.put_note("m", "a", expire_after_access_s=100)
+        old = await ports.store.notes.get(await owner_of(me), "m")
+        await me.put_note("m", "a")
+        clock.now += timedelta(seconds=50)
+        await _touch([old], ports, clock.now)
+        assert (await me.note("m")).expire_time is None, "what was said since counts"
+
+
+async def test_more_than_a_hundred_move_in_parts_and_to_no_credential(clock):
+    async with ports_over(ram_store()) as ports:
+        me = Local(ports, clock, user_id="alice")
+        for n in range(101):
+            await me.put_note(f"a/{n}", "x")
+        with pytest.raises(LimitExceeded, match="move parts of them"):
+            await me.move_note("a", "b", recursive=True)
+        await me.delete_notes("a/0")
+        assert 100 == (await me.move_note("a", "b", recursive=True)).moved_count
+        token = "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a"
+        for put in (lambda: me.put_note(f"a/{token}", "x"), lambda: me.move_note("b/1", f"a/{token}")):
+            with pytest.raises(InvalidArgument, match="path holds a credential"):
+                await put()
 
 
 def test_a_sandbox_keeps_notes_and_takes_none_of_the_host(world):
@@ -180,6 +270,12 @@ def test_a_sandbox_keeps_notes_and_takes_none_of_the_host(world):
         host.put_note("rules", "the host's")
         inside.put_note("mine", "first")
         assert "sandbox" == inside.note("mine").now.trust.value
+        inside.put_note("found", "the lighthouse keeper", is_searched=True)
+        notes = Filter(kinds=frozenset({Kind.NOTE}))
+        assert ["found"] == [hit.memory.key for hit in inside.search("lighthouse keeper", filter=notes).hits]
+        searching = world.sandbox("search", user_id="nora")
+        with MemoryClient(socket_of(searching), user_id="nora") as other, pytest.raises(PermissionDenied):
+            other.search("lighthouse keeper", filter=notes)
         for call in (
             lambda: inside.put_note("rules", "overwritten"),
             lambda: inside.delete_notes("rules"),
@@ -196,7 +292,7 @@ def test_a_sandbox_keeps_notes_and_takes_none_of_the_host(world):
             inside.put_note("mine", "again")
         with pytest.raises(TrustTooLow):
             inside.delete_notes("mine")
-        assert 2 == host.delete_notes("", recursive=True).deleted_count
+        assert 3 == host.delete_notes("", recursive=True).deleted_count
         inside.put_note("own", "x")
         assert 1 == inside.delete_notes("own").deleted_count
     with MemoryClient(socket_of(world.sandbox("read-only", user_id="nora")), user_id="nora") as reader:
@@ -218,5 +314,20 @@ def test_among_users_of_a_chat_a_sandbox_erases_no_note_of_another(world):
         assert "ola's" == ola.note("plan", shared=True, revision=1).text
         with pytest.raises(TrustTooLow):
             ola.delete_notes("plan", shared=True)
+        for harm in (
+            lambda: ola.move_note("plan", "away", shared=True),
+            lambda: ola.put_note("plan", "pia's", shared=True, expire_after_s=60),
+            lambda: ola.put_note("plan", "x", shared=True, expire_after_access_s=60),
+        ):
+            with pytest.raises(TrustTooLow):
+                harm()
+        for n in range(20):
+            ola.put_note("plan", f"ola's {n}", shared=True)
+        versions = ola.note("plan", shared=True).versions
+        assert (10, ["pia"]) == (len(versions), [one.author for one in versions if one.author != "ola"])
+        assert "pia's" == pia.note("plan", shared=True, revision=2).text
+        pia.put_note("kept", "pia's harbour", shared=True, expire_after_s=900, is_searched=True)
+        assert (ola.put_note("kept", "ola's", shared=True).is_searched, True) == (True, True)
+        assert pia.note("kept", shared=True).expire_time is not None
         with pytest.raises(NoteNotFound):
             ola.note("plan")

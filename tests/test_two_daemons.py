@@ -242,7 +242,7 @@ async def test_an_owner_too_large_for_memory_is_looked_at_again_once_something_i
 
 async def test_an_index_that_has_missed_a_commit_keeps_nothing_that_is_purged(folder, clock):
     store = open_duckdb(folder)
-    store._writer.recent = RecentChanges(Head(), most_heads=4)
+    store._writer.recent = store.commits.memories._recent = RecentChanges(Head(), most_heads=4)
     async with daemons(store, clock, count=1) as (alice,):
         made = (await alice.add("heron at the lighthouse")).memory
         for n in range(9):

@@ -41,19 +41,22 @@ class AsyncNotes:
         shared: bool = False,
         expire_after_s: int = 0,
         expire_after_access_s: int = 0,
+        is_searched: bool = False,
         expected_revision: int | None = None,
     ) -> Note:
         """
         Put a note: a text, or any other value as JSON; return it without its content.
 
         It expires so many seconds after it was put, or was last read; 0 means never. With expected_revision it is put
-        only where it has that revision, 0: where there is none; else Conflict.
+        only where it has that revision, 0: where there is none; else Conflict. With is_searched `search` finds it where
+        its filter names Kind.NOTE.
         """
         draft = note_values.NoteDraft.of(
             path,
             content,
             expire_after_s=expire_after_s,
             expire_after_access_s=expire_after_access_s,
+            is_searched=is_searched,
             expected_revision=expected_revision,
         )
         return await self._send(note_calls.put_note(self.identity, draft, shared=shared))

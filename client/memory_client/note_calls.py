@@ -27,6 +27,7 @@ def put_note(identity: Identity, draft: NoteDraft, *, shared: bool) -> Call[Note
             shared=shared,
             expire_after_s=draft.expire_after_s,
             expire_after_access_s=draft.expire_after_access_s,
+            is_searched=draft.is_searched,
         )
         setattr(request, "value" if draft.is_json else "text", draft.text)
         if draft.expected_revision is not None:

@@ -83,7 +83,7 @@ async def _of_content(info: StoreInfo, ports: Ports, doors: Servers, now: dateti
 
 
 def _of_indexes(ports: Ports) -> Iterator[Sample]:
-    for kind, indexes in (("memory", ports.indexes), ("message", ports.episodes)):
+    for kind, indexes in (("memory", ports.indexes), ("message", ports.episodes), ("note", ports.notes)):
         label = (("kind", kind),)
         yield Sample("memoryd_index_bytes", "Bytes that the indexes take.", indexes.nbytes, label)
         yield Sample("memoryd_index_scopes", "Scopes whose index is in memory.", indexes.scopes, label)

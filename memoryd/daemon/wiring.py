@@ -64,6 +64,7 @@ __all__ = [
 ]
 
 ID_BYTES = 16
+NOTES_SHARE = 4  # of index.memory_bytes, besides: what notes may take
 T = TypeVar("T")
 
 log = structlog.get_logger("memoryd.daemon")
@@ -213,6 +214,14 @@ async def make_ports(  # noqa: PLR0913  the wiring of all parts
         on_fault=lambda fault: log.error("message_index_dropped", error=fault),
     )
     store.commits.messages.follow(episodes.apply)
+    notes = ScopeIndexes(
+        store.commits.notes,
+        budget_bytes=config.index.memory_bytes // NOTES_SHARE,
+        dimensions=embedder.dimensions,
+        fingerprint=embedder.fingerprint,
+        on_fault=lambda fault: log.error("note_index_dropped", error=fault),
+    )
+    store.commits.notes.follow(notes.apply)
     last_threads = LastThreads()
 
     def follow_talk(applied: Applied) -> None:
@@ -232,6 +241,7 @@ async def make_ports(  # noqa: PLR0913  the wiring of all parts
         store=store,
         indexes=indexes,
         episodes=episodes,
+        notes=notes,
         embedder=embedder,
         new_id=new_id,
         secret=info.secret,

@@ -102,6 +102,8 @@ class Ports:
     indexes: ScopeIndexes
     episodes: ScopeIndexes
     """Those of messages."""
+    notes: ScopeIndexes
+    """Those of notes that are searched."""
     embedder: Embedder
     new_id: Callable[[], str]
     secret: bytes
@@ -116,7 +118,7 @@ class Ports:
 
     def close(self) -> None:
         """End the threads that are its own; what waits for them is dropped."""
-        for indexes in (self.indexes, self.episodes):
+        for indexes in (self.indexes, self.episodes, self.notes):
             indexes.close()
         self.shared.preparing.shutdown(wait=False, cancel_futures=True)
         self.readers.close()

@@ -8,6 +8,7 @@ from datetime import datetime
 from memoryd.domain.ports import Ports
 from memoryd.embedding.base import Vector
 from memoryd.entities.directory import Directory
+from memoryd.errors import Unavailable
 from memoryd.index.scope import ScopeIndex
 from memoryd.model.caller import Caller
 from memoryd.model.memory import Memory
@@ -15,7 +16,7 @@ from memoryd.model.query import Filter
 from memoryd.model.scope import Owner, Visibility
 from memoryd.store.memories import MemorySelector
 
-__all__ = ["DeletedScopes", "EpisodeScopes", "Scopes"]
+__all__ = ["DeletedScopes", "EpisodeScopes", "NoteScopes", "Scopes"]
 
 
 class Scopes:
@@ -102,6 +103,18 @@ class EpisodeScopes(Scopes):
         )
         said = ((message.as_memory(), similarity) for message, similarity in found)
         return [(memory, similarity) for memory, similarity in said if wanted.admits(memory, now)][:limit]
+
+
+class NoteScopes(Scopes):
+    """The indexes of notes, as memories of kind NOTE."""
+
+    def __init__(self, ports: Ports) -> None:
+        super().__init__(ports)
+        self.of = ports.notes
+
+    async def nearest(self, *_: object) -> list[tuple[Memory, float]]:
+        """Raise Unavailable: what is too large for memory is not searched in the store."""
+        raise Unavailable("these notes take more than a quarter of index.memory_bytes; raise that to search them")
 
 
 CANDIDATES_A_HIT = 20

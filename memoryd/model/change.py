@@ -19,7 +19,7 @@ from memoryd.model.erasure import ErasedThing
 from memoryd.model.grant import Grant, TokenKey
 from memoryd.model.learnt import Proposal
 from memoryd.model.memory import Memory
-from memoryd.model.note import NoteChange
+from memoryd.model.note_change import NoteChange
 from memoryd.model.receipt import Receipt
 from memoryd.model.scope import Owner
 from memoryd.model.work import CounterName, Lease, Run, Work

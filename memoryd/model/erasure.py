@@ -15,8 +15,9 @@ from memoryd.model.scope import Owner
 
 if TYPE_CHECKING:
     from memoryd.model.change import ChangeSet, ConversationChange
+    from memoryd.model.note import Note, NoteVersion
 
-__all__ = ["ErasedKind", "ErasedThing", "Erasures", "Purged", "erased_by"]
+__all__ = ["ErasedKind", "ErasedThing", "Erasures", "Purged", "erased_by", "version_erased"]
 
 DIGEST_BYTES = 16  # of 32: two things of one digest are not to be expected before 2**64 of them
 
@@ -33,7 +34,7 @@ class ErasedKind(StrEnum):
     """A person or thing: what was decided of it, and that memories mention it."""
     PROPOSAL = "proposal"
     NOTE = "note"
-    """A note with all its versions, by its own id."""
+    """A note with all its versions, by its own id; with that id as thread, one of its former versions."""
     NAME = "name"
     """
     The name of a person who was forgotten (`name_key`): summaries and working memories that have it go. With it stand
@@ -92,6 +93,11 @@ class Purged:
         """Whether something that was made at a time was erased since."""
         time = self.times.get(thing.digest(self.key))
         return time is not None and made <= time
+
+
+def version_erased(note: Note, version: NoteVersion) -> ErasedThing:
+    """Return a former version of a note, as what was erased while the note stays."""
+    return ErasedThing(ErasedKind.NOTE, note.owner, note.id, str(version.revision))
 
 
 def erased_by(change: ChangeSet) -> Iterator[ErasedThing]:

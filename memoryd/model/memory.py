@@ -66,9 +66,11 @@ class Kind(OpenEnum):
     PROCEDURE = "procedure"
     REFLECTION = "reflection"
     EPISODE = "episode"
+    NOTE = "note"
+    """No statement, but a note that a search has found."""
 
 
-NO_STATEMENTS = frozenset({Kind.EPISODE, Kind.REFLECTION})  # kinds that are not judged
+NO_STATEMENTS = frozenset({Kind.EPISODE, Kind.REFLECTION, Kind.NOTE})  # kinds that are not judged
 
 
 HAPPENED = frozenset({Kind.EPISODE, Kind.EVENT})
@@ -299,6 +301,8 @@ class Draft:
             raise InvalidArgument(
                 f"kind is {self.kind!r}; it must be one of {', '.join(kind.value for kind in Kind)}", field="kind"
             ) from None
+        if self.kind is Kind.NOTE:
+            raise InvalidArgument("kind is note; a note is put by its path: put_note(path, text)", field="kind")
         put(self, "subjects", check_subjects(self.subjects))
         put(self, "tags", check_tags(self.tags))
         put(self, "category", check_text(self.category, "category", limit=limits.MAX_CATEGORY_BYTES).strip())

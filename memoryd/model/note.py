@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 from memoryd.errors import InvalidArgument
 from memoryd.model import limits
 from memoryd.model.grant import GrantText
+from memoryd.model.memory import Kind, Memory
 from memoryd.model.scope import Owner, Scope
 from memoryd.model.short_repr import ShortRepr
 from memoryd.model.trust import Trust
@@ -21,7 +20,6 @@ __all__ = [
     "DeletedNotes",
     "MovedNotes",
     "Note",
-    "NoteChange",
     "NoteDraft",
     "NotePage",
     "NoteVersion",
@@ -29,6 +27,8 @@ __all__ = [
     "check_prefix",
 ]
 
+JOINERS = "\u200c\u200d"  # letters of Persian names and parts of emoji are joined or parted by them
+CUT = " …"  # where the rest of a text is left out
 _OWN = {"internal": True}  # a field that the daemon keeps for itself
 
 
@@ -60,13 +60,19 @@ class Note(ShortRepr):
     scope: Scope
     path: str
     create_time: datetime
-    versions: tuple[NoteVersion, ...]
+    versions: tuple[NoteVersion, ...] = ()
     """The newest first, at most limits.MAX_NOTE_VERSIONS: what it is now, and what it was."""
     text: str = ""
     expire_time: datetime | None = None
     """From when on it is not there any more."""
     expire_after_access_s: int = 0
     """How long after it was last read; 0: reading changes nothing."""
+    end_time: datetime | None = None
+    """From when on it is not there, however often it is read."""
+    is_searched: bool = False
+    """Whether a search for notes finds it."""
+    terms_length: int = field(default=0, metadata=_OWN)
+    """Characters of the analysed words by which it is found."""
 
     @property
     def owner(self) -> Owner:
@@ -102,6 +108,33 @@ class Note(ShortRepr):
             if version.grant_id
         )
 
+    def as_memory(self, text: str) -> Memory:
+        """Return it, with the beginning of its text, as what an index holds: a memory of kind NOTE, keyed by path."""
+        content = f"{self.path}\n{text}"
+        return Memory(
+            id=self.id,
+            agent_id=self.agent_id,
+            scope=self.scope,
+            content=content if len(content) <= limits.MAX_CONTENT_BYTES else content[: limits.MAX_CONTENT_BYTES] + CUT,
+            create_time=self.update_time,
+            event_time=self.update_time,
+            kind=Kind.NOTE,
+            key=self.path,
+            expire_time=self.expire_time,
+            trust=self.now.trust,
+            grant_id=self.now.grant_id,
+            author=self.now.author,
+        )
+
+    def read_at(self, now: datetime) -> Note:
+        """Return it with the time when it expires that is read now: never earlier, never past its end."""
+        if not self.expire_after_access_s or self.expire_time is None:
+            return self
+        later = now + timedelta(seconds=self.expire_after_access_s)
+        if self.end_time is not None:
+            later = min(later, self.end_time)
+        return replace(self, expire_time=max(later, self.expire_time))
+
     def is_expired(self, now: datetime) -> bool:
         """Whether it is not there any more."""
         return self.expire_time is not None and self.expire_time <= now
@@ -122,6 +155,8 @@ class NoteDraft:
     expire_after_s: int = 0
     """0: never."""
     expire_after_access_s: int = 0
+    is_searched: bool = False
+    """Whether a search for notes finds it, by the words and the meaning of its beginning."""
     expected_revision: int | None = None
     """It is written only where it is this one; 0: only where there is none; None: in any case."""
 
@@ -135,6 +170,11 @@ class NoteDraft:
             _check_json(self.text)
         for seconds in ("expire_after_s", "expire_after_access_s"):
             check_count(getattr(self, seconds), seconds, default=0, limit=limits.MAX_EXPIRES_DAYS * 86_400)
+        if 0 < self.expire_after_access_s < limits.LEAST_ACCESS_S:
+            raise InvalidArgument(
+                f"expire_after_access_s is {self.expire_after_access_s}; the least is {limits.LEAST_ACCESS_S}",
+                field="expire_after_access_s",
+            )
         if self.expected_revision is not None and self.expected_revision < 0:
             raise InvalidArgument(
                 f"expected_revision is {self.expected_revision}; 0 means that there is none yet",
@@ -152,35 +192,14 @@ class NoteDraft:
             raise InvalidArgument(f"value cannot be written as JSON: {error}", field="value") from None
         return cls(path=path, text=text, is_json=True, **more)
 
-    def expires(self, now: datetime) -> datetime | None:
-        """Return when it expires that is written now, if no one reads it."""
+    def expires(self, now: datetime) -> dict[str, Any]:
+        """Return the fields of a note that say when it expires, if it is written now."""
         seconds = [one for one in (self.expire_after_s, self.expire_after_access_s) if one]
-        return now + timedelta(seconds=min(seconds)) if seconds else None
-
-
-class NoteChange(NamedTuple):
-    """What changes of a note; Contended where it is not as it was before."""
-
-    before: Note | None
-    """None: it is new."""
-    after: Note | None
-    """None: it goes, with all its versions."""
-    texts: Mapping[str, str] = MappingProxyType({})
-    """Of new versions, by their ids."""
-
-    @property
-    def owner(self) -> Owner:
-        """Whose it is."""
-        note = self.after or self.before
-        if note is None:
-            raise ValueError("a change of no note")
-        return note.owner
-
-    @property
-    def gone_versions(self) -> tuple[NoteVersion, ...]:
-        """The versions that are no longer kept."""
-        left = set() if self.after is None else {version.id for version in self.after.versions}
-        return () if self.before is None else tuple(one for one in self.before.versions if one.id not in left)
+        return {
+            "expire_time": now + timedelta(seconds=min(seconds)) if seconds else None,
+            "end_time": now + timedelta(seconds=self.expire_after_s) if self.expire_after_s else None,
+            "expire_after_access_s": self.expire_after_access_s,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,8 +245,11 @@ def check_prefix(prefix: str, name: str = "prefix") -> str:
 
 
 def _printable(text: str, name: str) -> str:
-    if any(letter < " " or letter == "\x7f" for letter in text):
-        raise InvalidArgument(f"{name} has a control character; leave it out", field=name)
+    for letter in text:
+        if not letter.isprintable() and letter not in JOINERS:
+            raise InvalidArgument(
+                f"{name} has U+{ord(letter):04X}, which is not seen or moves what is; leave it out", field=name
+            )
     return text
 
 

@@ -68,8 +68,8 @@ class Filter:
 
     @property
     def wanted_kinds(self) -> frozenset[Kind]:
-        """The kinds it lets through: those named, or all but EPISODE."""
-        return self.kinds or frozenset(Kind) - {Kind.EPISODE}
+        """The kinds it lets through: those named, or all statements and reflections."""
+        return self.kinds or frozenset(Kind) - {Kind.EPISODE, Kind.NOTE}
 
     def is_about(self, memory: Memory) -> bool:
         """Whether a memory is about one of the subjects, if there are any, and does not merely mention one."""
@@ -146,6 +146,11 @@ class Query:
     def asks_for_messages(self) -> bool:
         """Whether messages are searched besides memories."""
         return Kind.EPISODE in self.filter.kinds
+
+    @property
+    def asks_for_notes(self) -> bool:
+        """Whether notes are searched besides memories."""
+        return Kind.NOTE in self.filter.kinds
 
     def __post_init__(self) -> None:
         """Check every field; the limit of zero becomes the default."""

@@ -78,6 +78,8 @@ class MemoryService:
         )
         if query.asks_for_messages:
             call.session.require(Permission.SEARCH_MESSAGES)
+        if query.asks_for_notes:
+            call.session.require(Permission.NOTES)
         result = await search_everything(query, call.caller, self._ports, now=call.now)
         call.note_embedding(result.embedding_s)
         call.touched([hit.memory.id for hit in result.hits])

@@ -28,6 +28,7 @@ class NoteService:
             is_json=is_json,
             expire_after_s=request.expire_after_s,
             expire_after_access_s=request.expire_after_access_s,
+            is_searched=request.is_searched,
             expected_revision=request.expected_revision if request.HasField("expected_revision") else None,
         )
         note, is_new = await put_note(draft, call.caller, self._ports, shared=request.shared, now=call.now)

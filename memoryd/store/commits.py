@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class Feed(Protocol):
-    """The commits of one sort of rows, memories or messages, in the order of each owner: what an index is made of."""
+    """The commits of memories, of messages or of notes, in the order of each owner: what an index is made of."""
 
     def follow(self, callback: Callable[[Applied], None]) -> None:
         """
@@ -64,6 +64,11 @@ class Commits(Protocol):
 
         So no decision about memories is made again because someone spoke meanwhile.
         """
+        ...
+
+    @property
+    def notes(self) -> Feed:
+        """The commits of notes that are searched, which have an order of their own too."""
         ...
 
     async def write(self, *changes: ChangeSet) -> None:

@@ -19,7 +19,7 @@ from memoryd.model.change import ChangeSet, Entry
 from memoryd.model.commits import Applied, Head, merged
 from memoryd.model.scope import Owner
 
-__all__ = ["Announce", "Heads", "RecentChanges", "tell_of_commit"]
+__all__ = ["Heads", "RecentChanges"]
 
 Announce = Callable[[Applied], None]
 
@@ -78,11 +78,13 @@ class Heads:
 
 
 class RecentChanges:
-    """Follows the commits of one store."""
+    """Follows the commits of one store, of memories, of messages or of notes, and tells those who follow it."""
 
     def __init__(self, start: Head, *, most_bytes: int = MOST_BYTES, most_heads: int = MOST_HEADS) -> None:
         """Begin at a head that no owner is past."""
         self.heads = Heads(start, most=most_heads)
+        self.followers: list[Announce] = []
+        """They are called on the event loop, after each commit and before its waiter goes on."""
         self._most_bytes = most_bytes
         self._kept: OrderedDict[int, tuple[Owner, Applied, int]] = OrderedDict()
         """Whose commit, and its bytes; numbered in the order in which they came."""
@@ -119,6 +121,15 @@ class RecentChanges:
         self._shrink()
         return applied
 
+    def tell(self, commit_seq: int, change: ChangeSet, loop: asyncio.AbstractEventLoop) -> None:
+        """Take in a commit and tell of it; what is committed is acknowledged, whatever goes wrong with a follower."""
+        applied = self.add(commit_seq, change)
+        for announce in self.followers:
+            try:
+                announce(applied)
+            except Exception as error:  # noqa: BLE001  see above
+                loop.call_exception_handler({"message": "a follower of commits failed", "exception": error})
+
     def _keep(self, owner: Owner, applied: Applied) -> None:
         change = replace(applied.change, request=None)  # no one follows requests, and their ids may be purged elsewhere
         applied = replace(applied, change=change)
@@ -154,12 +165,3 @@ def _bytes_of(entry: Entry) -> int:
     vectors = (0 if entry.vector is None else entry.vector.nbytes) + len(entry.tokens) + len(entry.windows)
     names = len(entry.memory.mentions) * BYTES_A_MENTION
     return BYTES_AN_ENTRY + len(entry.memory.content) + len(entry.terms) + vectors + names
-
-
-def tell_of_commit(followers: Sequence[Announce], applied: Applied, loop: asyncio.AbstractEventLoop) -> None:
-    """Tell those who follow the commits; what is committed is acknowledged, whatever goes wrong with one of them."""
-    for announce in followers:
-        try:
-            announce(applied)
-        except Exception as error:  # noqa: BLE001  see above
-            loop.call_exception_handler({"message": "a follower of commits failed", "exception": error})

@@ -40,6 +40,10 @@ class _MemoryKindEnumTypeWrapper(google.protobuf.internal.enum_type_wrapper._Enu
     """A statement derived from other memories."""
     MEMORY_KIND_EPISODE: _MemoryKind.ValueType  # 6
     """A message of a conversation. Left out of a search unless it is named in the filter."""
+    MEMORY_KIND_NOTE: _MemoryKind.ValueType  # 7
+    """A note that is searched. Left out of a search unless it is named in the filter; its path is the key of what is found.
+    No memory has this kind.
+    """
 
 class MemoryKind(_MemoryKind, metaclass=_MemoryKindEnumTypeWrapper):
     """What sort of statement a memory is; decides its default decay."""
@@ -58,6 +62,10 @@ MEMORY_KIND_REFLECTION: MemoryKind.ValueType  # 5
 """A statement derived from other memories."""
 MEMORY_KIND_EPISODE: MemoryKind.ValueType  # 6
 """A message of a conversation. Left out of a search unless it is named in the filter."""
+MEMORY_KIND_NOTE: MemoryKind.ValueType  # 7
+"""A note that is searched. Left out of a search unless it is named in the filter; its path is the key of what is found.
+No memory has this kind.
+"""
 Global___MemoryKind: typing_extensions.TypeAlias = MemoryKind
 
 class _MemoryState:

@@ -26,7 +26,7 @@ from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__
 from memoryd.v1 import memory_pb2 as memoryd_dot_v1_dot_memory__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x15memoryd/v1/note.proto\x12\nmemoryd.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17memoryd/v1/memory.proto\"\xa1\x03\n\x04Note\x12\n\n\x02id\x18\x01 \x01(\t\x12\x10\n\x08\x61gent_id\x18\x02 \x01(\t\x12 \n\x05scope\x18\x03 \x01(\x0b\x32\x11.memoryd.v1.Scope\x12\x0c\n\x04path\x18\x04 \x01(\t\x12\x0e\n\x04text\x18\x05 \x01(\tH\x00\x12\x0f\n\x05value\x18\x06 \x01(\tH\x00\x12\x12\n\ntext_bytes\x18\x07 \x01(\x03\x12/\n\x0b\x63reate_time\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0bupdate_time\x18\t \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x10\n\x08revision\x18\n \x01(\x03\x12/\n\x0b\x65xpire_time\x18\x0b \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x1d\n\x15\x65xpire_after_access_s\x18\x0c \x01(\x03\x12%\n\x05trust\x18\r \x01(\x0e\x32\x16.memoryd.v1.TrustClass\x12\x0e\n\x06\x61uthor\x18\x0e \x01(\t\x12\x10\n\x08is_value\x18\x0f \x01(\x08\x42\t\n\x07\x63ontent\"\xad\x01\n\x0bNoteVersion\x12\x10\n\x08revision\x18\x01 \x01(\x03\x12/\n\x0bupdate_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x12\n\ntext_bytes\x18\x03 \x01(\x03\x12%\n\x05trust\x18\x04 \x01(\x0e\x32\x16.memoryd.v1.TrustClass\x12\x0e\n\x06\x61uthor\x18\x05 \x01(\t\x12\x10\n\x08is_value\x18\x06 \x01(\x08\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x15memoryd/v1/note.proto\x12\nmemoryd.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17memoryd/v1/memory.proto\"\xb6\x03\n\x04Note\x12\n\n\x02id\x18\x01 \x01(\t\x12\x10\n\x08\x61gent_id\x18\x02 \x01(\t\x12 \n\x05scope\x18\x03 \x01(\x0b\x32\x11.memoryd.v1.Scope\x12\x0c\n\x04path\x18\x04 \x01(\t\x12\x0e\n\x04text\x18\x05 \x01(\tH\x00\x12\x0f\n\x05value\x18\x06 \x01(\tH\x00\x12\x12\n\ntext_bytes\x18\x07 \x01(\x03\x12/\n\x0b\x63reate_time\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0bupdate_time\x18\t \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x10\n\x08revision\x18\n \x01(\x03\x12/\n\x0b\x65xpire_time\x18\x0b \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x1d\n\x15\x65xpire_after_access_s\x18\x0c \x01(\x03\x12%\n\x05trust\x18\r \x01(\x0e\x32\x16.memoryd.v1.TrustClass\x12\x0e\n\x06\x61uthor\x18\x0e \x01(\t\x12\x10\n\x08is_value\x18\x0f \x01(\x08\x12\x13\n\x0bis_searched\x18\x10 \x01(\x08\x42\t\n\x07\x63ontent\"\xad\x01\n\x0bNoteVersion\x12\x10\n\x08revision\x18\x01 \x01(\x03\x12/\n\x0bupdate_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x12\n\ntext_bytes\x18\x03 \x01(\x03\x12%\n\x05trust\x18\x04 \x01(\x0e\x32\x16.memoryd.v1.TrustClass\x12\x0e\n\x06\x61uthor\x18\x05 \x01(\t\x12\x10\n\x08is_value\x18\x06 \x01(\x08\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -34,7 +34,7 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'memoryd.v1.note_pb2', _glob
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_NOTE']._serialized_start=96
-  _globals['_NOTE']._serialized_end=513
-  _globals['_NOTEVERSION']._serialized_start=516
-  _globals['_NOTEVERSION']._serialized_end=689
+  _globals['_NOTE']._serialized_end=534
+  _globals['_NOTEVERSION']._serialized_start=537
+  _globals['_NOTEVERSION']._serialized_end=710
 # @@protoc_insertion_point(module_scope)

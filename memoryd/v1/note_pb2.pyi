@@ -39,6 +39,7 @@ class Note(google.protobuf.message.Message):
     TRUST_FIELD_NUMBER: builtins.int
     AUTHOR_FIELD_NUMBER: builtins.int
     IS_VALUE_FIELD_NUMBER: builtins.int
+    IS_SEARCHED_FIELD_NUMBER: builtins.int
     id: builtins.str
     """26 characters, random: its own for as long as it is there, also when it is moved."""
     agent_id: builtins.str
@@ -61,6 +62,8 @@ class Note(google.protobuf.message.Message):
     """Whose call put this version, where the note is a chat's. Empty: not known, or it is the user's own."""
     is_value: builtins.bool
     """Whether the content is a JSON value."""
+    is_searched: builtins.bool
+    """Whether a search for notes finds it."""
     @property
     def scope(self) -> memoryd.v1.memory_pb2.Scope:
         """Who may read it."""
@@ -95,10 +98,11 @@ class Note(google.protobuf.message.Message):
         trust: memoryd.v1.memory_pb2.TrustClass.ValueType = ...,
         author: builtins.str = ...,
         is_value: builtins.bool = ...,
+        is_searched: builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["content", b"content", "create_time", b"create_time", "expire_time", b"expire_time", "scope", b"scope", "text", b"text", "update_time", b"update_time", "value", b"value"]
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["agent_id", b"agent_id", "author", b"author", "content", b"content", "create_time", b"create_time", "expire_after_access_s", b"expire_after_access_s", "expire_time", b"expire_time", "id", b"id", "is_value", b"is_value", "path", b"path", "revision", b"revision", "scope", b"scope", "text", b"text", "text_bytes", b"text_bytes", "trust", b"trust", "update_time", b"update_time", "value", b"value"]
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["agent_id", b"agent_id", "author", b"author", "content", b"content", "create_time", b"create_time", "expire_after_access_s", b"expire_after_access_s", "expire_time", b"expire_time", "id", b"id", "is_searched", b"is_searched", "is_value", b"is_value", "path", b"path", "revision", b"revision", "scope", b"scope", "text", b"text", "text_bytes", b"text_bytes", "trust", b"trust", "update_time", b"update_time", "value", b"value"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType_content: typing_extensions.TypeAlias = typing.Literal["text", "value"]
     _WhichOneofArgType_content: typing_extensions.TypeAlias = typing.Literal["content", b"content"]

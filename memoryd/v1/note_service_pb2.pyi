@@ -35,6 +35,7 @@ class PutNoteRequest(google.protobuf.message.Message):
     EXPIRE_AFTER_S_FIELD_NUMBER: builtins.int
     EXPIRE_AFTER_ACCESS_S_FIELD_NUMBER: builtins.int
     EXPECTED_REVISION_FIELD_NUMBER: builtins.int
+    IS_SEARCHED_FIELD_NUMBER: builtins.int
     agent_id: builtins.str
     """The agent that it is about. Empty: "default"."""
     user_id: builtins.str
@@ -52,9 +53,16 @@ class PutNoteRequest(google.protobuf.message.Message):
     expire_after_s: builtins.int
     """In how many seconds it expires. Zero: never."""
     expire_after_access_s: builtins.int
-    """How many seconds after it was last read, or put, it expires. Zero: reading changes nothing."""
+    """How many seconds after it was last read, or put, it expires, 60 at the least; with expire_after_s at the first of
+    the two. Zero: reading changes nothing.
+    """
     expected_revision: builtins.int
     """The revision that it must have; 0: there must be none. Unset: any."""
+    is_searched: builtins.bool
+    """Whether SearchMemories finds it where kind NOTE is asked for: by the words of its path and of its first 32,768
+    characters, and the meaning of its beginning, as far as the model reads. Where another user of the chat has a
+    version of it, it stays as it is.
+    """
     def __init__(
         self,
         *,
@@ -68,10 +76,11 @@ class PutNoteRequest(google.protobuf.message.Message):
         expire_after_s: builtins.int = ...,
         expire_after_access_s: builtins.int = ...,
         expected_revision: builtins.int | None = ...,
+        is_searched: builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["_expected_revision", b"_expected_revision", "content", b"content", "expected_revision", b"expected_revision", "text", b"text", "value", b"value"]
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["_expected_revision", b"_expected_revision", "agent_id", b"agent_id", "chat_id", b"chat_id", "content", b"content", "expected_revision", b"expected_revision", "expire_after_access_s", b"expire_after_access_s", "expire_after_s", b"expire_after_s", "path", b"path", "shared", b"shared", "text", b"text", "user_id", b"user_id", "value", b"value"]
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["_expected_revision", b"_expected_revision", "agent_id", b"agent_id", "chat_id", b"chat_id", "content", b"content", "expected_revision", b"expected_revision", "expire_after_access_s", b"expire_after_access_s", "expire_after_s", b"expire_after_s", "is_searched", b"is_searched", "path", b"path", "shared", b"shared", "text", b"text", "user_id", b"user_id", "value", b"value"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__expected_revision: typing_extensions.TypeAlias = typing.Literal["expected_revision"]
     _WhichOneofArgType__expected_revision: typing_extensions.TypeAlias = typing.Literal["_expected_revision", b"_expected_revision"]

@@ -82,7 +82,7 @@ class NoteServiceServicer(object):
         without expected_revision. A content that holds a credential is INVALID_ARGUMENT. Errors: ABORTED (CONFLICT): it is
         of another revision than expected_revision; read it again. RESOURCE_EXHAUSTED (LIMIT_EXCEEDED): it is too large,
         the quota stored_bytes is used up, or there are 100,000 notes. PERMISSION_DENIED (TRUST_TOO_LOW): the one that is
-        there is of higher trust; stop.
+        there is of higher trust, or another user of the chat has a version of it and this would say when it expires; stop.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -113,9 +113,10 @@ class NoteServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def MoveNote(self, request, context):
-        """Gives a note another path, or all below a path; it keeps its id, its times and its versions. Errors: NOT_FOUND
-        (NOTE_NOT_FOUND): there is none; stop. ABORTED (CONFLICT): there is a note of the new path; delete it first.
-        PERMISSION_DENIED (TRUST_TOO_LOW): some are of higher trust; none was moved; stop.
+        """Gives a note another path, or all below a path, a hundred at the most; it keeps its id, its times and its versions.
+        Errors: NOT_FOUND (NOTE_NOT_FOUND): there is none; stop. ABORTED (CONFLICT): there is a note of the new path; delete
+        it first. RESOURCE_EXHAUSTED (LIMIT_EXCEEDED): they are more than a hundred; move parts of them. PERMISSION_DENIED
+        (TRUST_TOO_LOW): some are of higher trust, or of another user of the chat; none was moved; stop.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -39,7 +39,7 @@ class NoteServiceStub:
     without expected_revision. A content that holds a credential is INVALID_ARGUMENT. Errors: ABORTED (CONFLICT): it is
     of another revision than expected_revision; read it again. RESOURCE_EXHAUSTED (LIMIT_EXCEEDED): it is too large,
     the quota stored_bytes is used up, or there are 100,000 notes. PERMISSION_DENIED (TRUST_TOO_LOW): the one that is
-    there is of higher trust; stop.
+    there is of higher trust, or another user of the chat has a version of it and this would say when it expires; stop.
     """
     GetNote: grpc.UnaryUnaryMultiCallable[memoryd.v1.note_service_pb2.GetNoteRequest, memoryd.v1.note_service_pb2.GetNoteResponse]
     """Returns a note, as it is or as it was. It takes as long however many there are. Idempotent. Errors: NOT_FOUND
@@ -53,9 +53,10 @@ class NoteServiceStub:
     ListNotes: grpc.UnaryUnaryMultiCallable[memoryd.v1.note_service_pb2.ListNotesRequest, memoryd.v1.note_service_pb2.ListNotesResponse]
     """Pages through notes in the order of their paths, with their contents or without. Idempotent."""
     MoveNote: grpc.UnaryUnaryMultiCallable[memoryd.v1.note_service_pb2.MoveNoteRequest, memoryd.v1.note_service_pb2.MoveNoteResponse]
-    """Gives a note another path, or all below a path; it keeps its id, its times and its versions. Errors: NOT_FOUND
-    (NOTE_NOT_FOUND): there is none; stop. ABORTED (CONFLICT): there is a note of the new path; delete it first.
-    PERMISSION_DENIED (TRUST_TOO_LOW): some are of higher trust; none was moved; stop.
+    """Gives a note another path, or all below a path, a hundred at the most; it keeps its id, its times and its versions.
+    Errors: NOT_FOUND (NOTE_NOT_FOUND): there is none; stop. ABORTED (CONFLICT): there is a note of the new path; delete
+    it first. RESOURCE_EXHAUSTED (LIMIT_EXCEEDED): they are more than a hundred; move parts of them. PERMISSION_DENIED
+    (TRUST_TOO_LOW): some are of higher trust, or of another user of the chat; none was moved; stop.
     """
 
 @typing.type_check_only
@@ -75,7 +76,7 @@ class NoteServiceAsyncStub(NoteServiceStub):
     without expected_revision. A content that holds a credential is INVALID_ARGUMENT. Errors: ABORTED (CONFLICT): it is
     of another revision than expected_revision; read it again. RESOURCE_EXHAUSTED (LIMIT_EXCEEDED): it is too large,
     the quota stored_bytes is used up, or there are 100,000 notes. PERMISSION_DENIED (TRUST_TOO_LOW): the one that is
-    there is of higher trust; stop.
+    there is of higher trust, or another user of the chat has a version of it and this would say when it expires; stop.
     """
     GetNote: grpc.aio.UnaryUnaryMultiCallable[memoryd.v1.note_service_pb2.GetNoteRequest, memoryd.v1.note_service_pb2.GetNoteResponse]  # type: ignore[assignment]
     """Returns a note, as it is or as it was. It takes as long however many there are. Idempotent. Errors: NOT_FOUND
@@ -89,9 +90,10 @@ class NoteServiceAsyncStub(NoteServiceStub):
     ListNotes: grpc.aio.UnaryUnaryMultiCallable[memoryd.v1.note_service_pb2.ListNotesRequest, memoryd.v1.note_service_pb2.ListNotesResponse]  # type: ignore[assignment]
     """Pages through notes in the order of their paths, with their contents or without. Idempotent."""
     MoveNote: grpc.aio.UnaryUnaryMultiCallable[memoryd.v1.note_service_pb2.MoveNoteRequest, memoryd.v1.note_service_pb2.MoveNoteResponse]  # type: ignore[assignment]
-    """Gives a note another path, or all below a path; it keeps its id, its times and its versions. Errors: NOT_FOUND
-    (NOTE_NOT_FOUND): there is none; stop. ABORTED (CONFLICT): there is a note of the new path; delete it first.
-    PERMISSION_DENIED (TRUST_TOO_LOW): some are of higher trust; none was moved; stop.
+    """Gives a note another path, or all below a path, a hundred at the most; it keeps its id, its times and its versions.
+    Errors: NOT_FOUND (NOTE_NOT_FOUND): there is none; stop. ABORTED (CONFLICT): there is a note of the new path; delete
+    it first. RESOURCE_EXHAUSTED (LIMIT_EXCEEDED): they are more than a hundred; move parts of them. PERMISSION_DENIED
+    (TRUST_TOO_LOW): some are of higher trust, or of another user of the chat; none was moved; stop.
     """
 
 class NoteServiceServicer(metaclass=abc.ABCMeta):
@@ -114,7 +116,7 @@ class NoteServiceServicer(metaclass=abc.ABCMeta):
         without expected_revision. A content that holds a credential is INVALID_ARGUMENT. Errors: ABORTED (CONFLICT): it is
         of another revision than expected_revision; read it again. RESOURCE_EXHAUSTED (LIMIT_EXCEEDED): it is too large,
         the quota stored_bytes is used up, or there are 100,000 notes. PERMISSION_DENIED (TRUST_TOO_LOW): the one that is
-        there is of higher trust; stop.
+        there is of higher trust, or another user of the chat has a version of it and this would say when it expires; stop.
         """
 
     @abc.abstractmethod
@@ -152,9 +154,10 @@ class NoteServiceServicer(metaclass=abc.ABCMeta):
         request: memoryd.v1.note_service_pb2.MoveNoteRequest,
         context: _ServicerContext,
     ) -> typing.Union[memoryd.v1.note_service_pb2.MoveNoteResponse, collections.abc.Awaitable[memoryd.v1.note_service_pb2.MoveNoteResponse]]:
-        """Gives a note another path, or all below a path; it keeps its id, its times and its versions. Errors: NOT_FOUND
-        (NOTE_NOT_FOUND): there is none; stop. ABORTED (CONFLICT): there is a note of the new path; delete it first.
-        PERMISSION_DENIED (TRUST_TOO_LOW): some are of higher trust; none was moved; stop.
+        """Gives a note another path, or all below a path, a hundred at the most; it keeps its id, its times and its versions.
+        Errors: NOT_FOUND (NOTE_NOT_FOUND): there is none; stop. ABORTED (CONFLICT): there is a note of the new path; delete
+        it first. RESOURCE_EXHAUSTED (LIMIT_EXCEEDED): they are more than a hundred; move parts of them. PERMISSION_DENIED
+        (TRUST_TOO_LOW): some are of higher trust, or of another user of the chat; none was moved; stop.
         """
 
 def add_NoteServiceServicer_to_server(servicer: NoteServiceServicer, server: typing.Union[grpc.Server, grpc.aio.Server]) -> None: ...

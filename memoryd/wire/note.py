@@ -12,7 +12,7 @@ from memoryd.wire.memory import TRUST, set_time, time_from_pb
 
 __all__ = ["content_from_pb", "note_from_pb", "note_to_pb", "version_from_pb", "version_to_pb"]
 
-_NOTE = ("id", "agent_id", "path", "expire_after_access_s")
+_NOTE = ("id", "agent_id", "path", "expire_after_access_s", "is_searched")
 _VERSION = ("revision", "text_bytes", "author")
 
 

@@ -41,8 +41,8 @@ def notes(client: Any, args: argparse.Namespace) -> None:
 def note(client: Any, args: argparse.Namespace) -> None:
     """Show a note, put it, move it, or erase it."""
     is_put = args.set is not None or args.value is not None
-    if (args.expires or args.expires_unread or args.if_revision is not None) and not is_put:
-        raise Usage("--expires, --expires-unread and --if-revision go with --set or --value")
+    if (args.expires or args.expires_unread or args.searched or args.if_revision is not None) and not is_put:
+        raise Usage("--expires, --expires-unread, --searched and --if-revision go with --set or --value")
     if args.recursive and not (args.delete or args.move):
         raise Usage("--recursive goes with --delete or --move")
     if (args.dry_run or args.yes) and not args.delete:
@@ -75,6 +75,7 @@ def _put(client: Any, args: argparse.Namespace) -> None:
         shared=args.shared,
         expire_after_s=args.expires or 0,
         expire_after_access_s=args.expires_unread or 0,
+        is_searched=args.searched,
         expected_revision=args.if_revision,
     )
     print(as_json(put) if args.json else f"revision {put.revision} of {one_line(put.path)}")

@@ -16,7 +16,7 @@ __all__ = ["DURATION_DAYS", "make_parser", "parse_expiry", "parse_past", "parse_
 
 DURATION_DAYS = {"s": 1 / 86_400, "m": 1 / 1440, "h": 1 / 24, "d": 1.0, "w": 7.0, "y": 365.0}
 ENTITY_TYPES = ("person", "organization", "project", "location", "other")
-KINDS = ("fact", "preference", "event", "procedure", "reflection", "episode")
+KINDS = ("fact", "preference", "event", "procedure", "reflection", "episode", "note")
 
 LANGUAGES = """\
 languages:

@@ -42,6 +42,7 @@ def add_notes(command: Command) -> None:
     one.add_argument("--expires", metavar="TIME", type=seconds_of, help="so long after it was put: 2w, 3d, 12h")
     one.add_argument("--expires-unread", metavar="TIME", type=seconds_of, help="so long after it was last read")
     one.add_argument("--if-revision", metavar="N", type=int, help="put it only over this revision; 0: only a new one")
+    one.add_argument("--searched", action="store_true", help="let it be found: memory search --kind note")
     one.add_argument("--recursive", action="store_true", help="with all notes below its path")
     one.add_argument("--dry-run", action="store_true", help="only show what would go")
     one.add_argument("--yes", action="store_true", help="do not ask")

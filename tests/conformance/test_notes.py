@@ -9,7 +9,9 @@ from datetime import timedelta
 import pytest
 from memory_client import (
     Conflict,
+    Filter,
     InvalidArgument,
+    Kind,
     LimitExceeded,
     NoteNotFound,
     PageTokenInvalid,
@@ -64,7 +66,7 @@ async def test_a_note_has_versions_of_which_ten_are_kept(memory, clock):
     assert list(range(13, 3, -1)) == [version.revision for version in found.versions]
     assert ["text 4", "text 12"] == [(await memory.note("n", revision=n)).text for n in (4, 12)]
     for revision in (1, 3, 14):
-        with pytest.raises(NoteNotFound, match="4 to 13 are"):
+        with pytest.raises(NoteNotFound, match="4, 5, 6, 7, 8, 9, 10, 11, 12, 13 are"):
             await memory.note("n", revision=revision)
     back = await memory.put_note("n", (await memory.note("n", revision=5)).text)
     assert (14, "text 5") == (back.revision, (await memory.note("n")).text)
@@ -196,14 +198,34 @@ async def test_it_expires_after_it_was_put_or_after_it_was_read(memory, clock):
 
 
 @pytest.mark.parametrize(
-    "path", ["", "/", "/a", "a/", "a//b", ".", "..", "a/../b", "./a", "a\nb", "a\x00", "\x1b[31m", " ", "a\ud800"]
-)
+    "path",
+    [
+        "",
+        "/",
+        "/a",
+        "a/",
+        "a//b",
+        ".",
+        "..",
+        "a/../b",
+        "./a",
+        "a\nb",
+        "a\x00",
+        "\x1b[31m",
+        " ",
+        "a\ud800",
+        "a\u202eb",
+        "a\u2028",
+        "\u200b",
+        "a\x9b",
+    ],
+)  # fmt: skip
 async def test_a_path_that_is_none_is_refused(memory, path):
     for call in (
         lambda: memory.put_note(path, "x"), lambda: memory.note(path), lambda: memory.delete_notes(path),
         lambda: memory.move_note(path, "b"), lambda: memory.move_note("b", path),
     ):  # fmt: skip
-        with pytest.raises((InvalidArgument, NoteNotFound)):
+        with pytest.raises(InvalidArgument):
             await call()
     assert [] == await paths(memory)
 
@@ -214,6 +236,9 @@ async def test_paths_are_one_where_they_look_the_same_and_else_apart(memory):
     await memory.put_note("Caf\u00e9", "another")
     assert ["Caf\u00e9", "caf\u00e9"] == await paths(memory)
     assert "two" == (await memory.note("caf\u00e9")).text
+    for path in ("\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645", "👩\u200d🔬/lab", "a b", "%_*?"):
+        await memory.put_note(path, path)
+        assert path == (await memory.note(path)).text
     await memory.put_note("p" * limits.MAX_PATH_BYTES, "long")
     with pytest.raises(LimitExceeded, match="the limit is 512"):
         await memory.put_note("p" * (limits.MAX_PATH_BYTES + 1), "x")
@@ -228,7 +253,12 @@ async def test_what_is_too_large_or_no_json_or_holds_a_credential_is_refused_and
     ):  # fmt: skip
         with pytest.raises(error):
             await memory.put_note("n", content)
-    for more in ({"expire_after_s": -1}, {"expire_after_access_s": 10**12}, {"expected_revision": -1}):
+    for more in (
+        {"expire_after_s": -1},
+        {"expire_after_access_s": 10**12},
+        {"expire_after_access_s": 59},
+        {"expected_revision": -1},
+    ):
         with pytest.raises((InvalidArgument, LimitExceeded)):
             await memory.put_note("n", "x", **more)
     assert [] == await paths(memory)
@@ -279,3 +309,56 @@ async def test_what_names_a_person_goes_with_what_was_said_of_them(memory):
     await memory.forget_person("Bob Miller", with_messages=True)
     assert ["before", "other"] == await paths(memory)
     assert [2] == [version.revision for version in (await memory.note("before")).versions]
+
+
+async def found(memory, query: str, *kinds: Kind, **more) -> list[str]:
+    result = await memory.search(query, filter=Filter(kinds=frozenset(kinds or {Kind.NOTE})), min_score=0.0, **more)
+    return [hit.memory.key or hit.memory.content for hit in result.hits if hit.lexical > 0]
+
+
+async def test_a_note_that_is_searched_is_found_where_notes_are_asked_for(memory, clock):
+    await memory.add("The harbour master is called Ines")
+    await memory.put_note("plans/harbour", "we sail at nine", is_searched=True)
+    await memory.put_note("plans/sailing", "meet at the harbour gate", is_searched=True)
+    await memory.put_note("quiet", "the harbour is closed on Sundays")
+    assert {"plans/harbour", "plans/sailing"} == set(await found(memory, "harbour"))
+    assert ["The harbour master is called Ines"] == [
+        hit.memory.content for hit in (await memory.search("harbour", min_score=0.0)).hits
+    ]
+    both = await found(memory, "harbour", Kind.NOTE, Kind.FACT)
+    assert {"plans/harbour", "plans/sailing", "The harbour master is called Ines"} == set(both)
+    (hit,) = (await memory.search("gate", filter=Filter(kinds=frozenset({Kind.NOTE})))).hits
+    assert ("plans/sailing\nmeet at the harbour gate", Kind.NOTE) == (hit.memory.content, hit.memory.kind)
+    assert (await memory.note("plans/sailing")).id == hit.memory.id
+    await memory.put_note("plans/sailing", "meet at the lighthouse", is_searched=True)
+    await memory.put_note("quiet", "the harbour is closed on Sundays", is_searched=True)
+    await memory.move_note("plans/harbour", "old/harbour")
+    assert {"old/harbour", "quiet"} == set(await found(memory, "harbour"))
+    assert ["plans/sailing"] == await found(memory, "lighthouse")
+    assert [] == await found(memory, "gate")
+    await memory.put_note("quiet", "the harbour is closed on Sundays")
+    await memory.delete_notes("old/harbour")
+    assert [] == await found(memory, "harbour")
+    bob = memory.acting_for(user_id="bob")
+    assert [] == await found(bob, "lighthouse")
+    await memory.put_note("soon", "the ferry to Oslo", is_searched=True, expire_after_access_s=100)
+    clock.now += timedelta(seconds=90)
+    await memory.note("soon")
+    clock.now += timedelta(seconds=90)
+    assert ["soon"] == await found(memory, "ferry")
+    clock.now += timedelta(seconds=20)
+    assert [] == await found(memory, "ferry")
+    await memory.forget_user()
+    assert [] == await found(memory, "lighthouse")
+
+
+async def test_a_long_note_is_found_by_the_words_of_its_beginning(memory):
+    text = "the boat leaves at nine. " * 1000 + "saffron " + "x" * 8000 + " walnut"
+    await memory.put_note("long", text, is_searched=True)
+    assert ["long"] == await found(memory, "saffron")
+    assert [] == await found(memory, "walnut"), "it stands behind what is looked at"
+
+
+async def test_no_memory_is_a_note(memory):
+    with pytest.raises(InvalidArgument, match="put_note"):
+        await memory.add("x", kind="note")

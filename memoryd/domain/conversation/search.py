@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -9,10 +10,11 @@ from datetime import datetime
 from memoryd.domain.ports import Ports
 from memoryd.domain.retrieval.prompt import Prompt
 from memoryd.domain.retrieval.recall import find, recall
-from memoryd.domain.scopes import EpisodeScopes, Scopes
+from memoryd.domain.scopes import EpisodeScopes, NoteScopes, Scopes
 from memoryd.model import limits
 from memoryd.model.caller import Caller
 from memoryd.model.conversation import Message, place_of, under_own_id
+from memoryd.model.memory import Kind
 from memoryd.model.query import Query
 from memoryd.model.results import Hit, SearchResult
 from memoryd.model.scope import Owner
@@ -31,10 +33,41 @@ Placed = tuple[Hit, Owner, str, int]
 
 
 async def search_everything(query: Query, caller: Caller, ports: Ports, *, now: datetime) -> SearchResult:
-    """Return what answers a query: memories, and messages where they are asked for."""
+    """Return what answers a query: memories, and messages or notes where they are asked for, best first."""
+    if not query.asks_for_notes:
+        return await _search_said(query, caller, ports, now=now)
+    notes = await _search_notes(query, caller, ports, now=now)
+    if query.filter.kinds == {Kind.NOTE}:
+        return notes
+    rest = replace(query, filter=replace(query.filter, kinds=query.filter.kinds - {Kind.NOTE}))
+    found = await _search_said(rest, caller, ports, now=now)
+    hits = _between(found.hits, notes.hits)[: query.limit]
+    legs = dict.fromkeys((*found.unavailable_legs, *notes.unavailable_legs))
+    return replace(found, hits=tuple(hits), unavailable_legs=tuple(legs))
+
+
+def _between(hits: Sequence[Hit], notes: Sequence[Hit]) -> list[Hit]:
+    """Return notes among other hits by their scores; the order of each stays."""
+    among: list[Hit] = []
+    left = deque(notes)
+    for hit in hits:
+        while left and left[0].score > hit.score:
+            among.append(left.popleft())
+        among.append(hit)
+    return [*among, *left]
+
+
+async def _search_said(query: Query, caller: Caller, ports: Ports, *, now: datetime) -> SearchResult:
     if query.asks_for_messages:
         return await search_with_messages(query, caller, ports, now=now)
     return await recall(query, caller, ports, now=now)
+
+
+async def _search_notes(query: Query, caller: Caller, ports: Ports, *, now: datetime) -> SearchResult:
+    """Return notes that answer a query, as memories of kind NOTE."""
+    asked = replace(query, filter=replace(query.filter, kinds=frozenset({Kind.NOTE})), why_not="")
+    with Prompt(query.text, caller, ports) as embedded:
+        return await find(asked, embedded, caller, NoteScopes(ports), now=now)
 
 
 async def search_with_messages(query: Query, caller: Caller, ports: Ports, *, now: datetime) -> SearchResult:

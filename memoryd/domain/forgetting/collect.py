@@ -66,8 +66,7 @@ async def _erase_notes(expired_before: datetime, ports: Ports, now: datetime) ->
     while notes := await ports.store.notes.expired(expired_before, limit=READ_AT_ONCE):
         for owner in dict.fromkeys(note.owner for note in notes):
             own = [note for note in notes if note.owner == owner]
-            await erase_notes(own, ports, now=now, is_meant=lambda note: note.is_expired(expired_before))
-        count += len(notes)
+            count += len(await erase_notes(own, ports, now=now, is_meant=lambda note: note.is_expired(expired_before)))
     return count
 
 

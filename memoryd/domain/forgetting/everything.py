@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from memoryd.domain.notes.keep import note_lock
 from memoryd.domain.pipeline import Decision, answering, decide_and_commit
 from memoryd.domain.ports import Ports
 from memoryd.errors import InvalidArgument, TrustTooLow
@@ -57,4 +58,5 @@ async def _erase(owner: Owner, caller: Caller, ports: Ports, now: datetime, *, d
         talk = ConversationChange(owner, purge_all=True, purged_ids=gone)
         return Decision(ChangeSet(purge_owner=owner, conversation=talk, marks={PURGE: now}), answer)
 
-    return await decide_and_commit([owner], decide, ports, now=now, grant_id=caller.grant_id)
+    locks = [owner, note_lock(owner)]  # a note that the host puts meanwhile is of higher trust
+    return await decide_and_commit(locks, decide, ports, now=now, grant_id=caller.grant_id)

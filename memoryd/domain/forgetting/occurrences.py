@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 
-from memoryd.domain.notes.erase import may_erase
+from memoryd.domain.notes.keep import may_erase
 from memoryd.domain.notes.naming import erase_meant, meant_notes
 from memoryd.domain.pipeline import Decision, decide_and_commit, no_answer
 from memoryd.domain.ports import Ports
@@ -174,7 +174,11 @@ async def erase_occurrences(
     if occurrences.working_memory is not None:
         await forget_working_memory(owner, names_someone, ports, now=now, grant_id=caller.grant_id)
     if occurrences.notes:
-        await erase_meant(owner, names_someone, ports, now=now, grant_id=caller.grant_id)
+
+        def check(note: Note) -> None:
+            refuse_higher(Occurrences(notes=(note,)), caller)
+
+        await erase_meant(owner, names_someone, ports, now=now, check=check, grant_id=caller.grant_id)
 
 
 async def _note_names(names: Sequence[str], owner: Owner, ports: Ports, *, now: datetime, grant_id: str) -> None:

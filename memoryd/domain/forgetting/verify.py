@@ -76,7 +76,7 @@ async def verify_forgotten(
         traces.append(Trace("memories.id", f"the memory is not purged but {state}; erase it: {way}"))
     else:
         traces += [_trace(place, "the id stands there") for place in await _traces(memory_id, ports.store)]
-        if ports.indexes.holds(memory_id) or ports.episodes.holds(memory_id):
+        if any(indexes.holds(memory_id) for indexes in (ports.indexes, ports.episodes, ports.notes)):
             traces.append(Trace("index", "the id is in the index of a scope; restart memoryd, and report it"))
     if text:
         traces += [

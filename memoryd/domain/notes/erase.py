@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
 from memoryd.domain.batching import READ_AT_ONCE, SLICE
-from memoryd.domain.notes.keep import live, missing, note_lock
-from memoryd.domain.pipeline import Decision, answering, decide_and_commit, no_answer
+from memoryd.domain.notes.keep import entry_now, live, may_erase, missing, note_lock, refuse_token
+from memoryd.domain.pipeline import Decision, answering, decide_and_commit
 from memoryd.domain.ports import Ports
 from memoryd.errors import Conflict, InvalidArgument, LimitExceeded, TrustTooLow
 from memoryd.model import limits
 from memoryd.model.caller import Caller
 from memoryd.model.change import PURGE, ChangeSet
-from memoryd.model.note import DeletedNotes, MovedNotes, Note, NoteChange, check_path
+from memoryd.model.note import DeletedNotes, MovedNotes, Note, check_path
+from memoryd.model.note_change import NoteChange
 from memoryd.model.scope import Owner
 
-__all__ = ["delete_notes", "erase_notes", "may_erase", "move_notes", "notes_of"]
+__all__ = ["delete_notes", "erase_notes", "move_notes", "notes_of", "same_notes"]
 
 
 async def notes_of(owner: Owner, ports: Ports, *, prefix: str = "") -> list[Note]:
@@ -30,11 +31,19 @@ async def notes_of(owner: Owner, ports: Ports, *, prefix: str = "") -> list[Note
     return notes
 
 
-async def _named(owner: Owner, path: str, ports: Ports, now: datetime, *, recursive: bool) -> list[Note]:
-    """Return the note of a path, and with recursive all below it; those that have expired are left out."""
+async def _named(
+    owner: Owner, path: str, ports: Ports, now: datetime, *, recursive: bool, at_once: int = READ_AT_ONCE
+) -> AsyncIterator[list[Note]]:
+    """Yield the note of a path, and with recursive in parts all below it; those that have expired are left out."""
     note = await live(owner, path, ports, now) if path else None
-    below = await notes_of(owner, ports, prefix=f"{path}/" if path else "") if recursive else []
-    return [*([note] if note is not None else []), *(one for one in below if not one.is_expired(now))]
+    if note is not None:
+        yield [note]
+    prefix, after = f"{path}/" if path else "", ""
+    while recursive and (
+        page := await ports.store.notes.page(owner, prefix=prefix, after=after, limit=at_once, live_at=now)
+    ):
+        yield page
+        after = page[-1].path
 
 
 async def delete_notes(  # noqa: PLR0913  one argument for each field of the contract
@@ -51,20 +60,26 @@ async def delete_notes(  # noqa: PLR0913  one argument for each field of the con
     """Erase a note, or all below a path, for good; see DeleteNote in the contract."""
     owner = caller.writes_to(shared=shared)
     path = check_path(path) if path or not recursive else ""
-    notes = await _named(owner, path, ports, now, recursive=recursive)
-    if not notes and not missing_ok:
+    paths: list[str] = []
+    count = 0
+    async for notes in _named(owner, path, ports, now, recursive=recursive):
+        _refuse_kept(notes, caller)
+        paths += [note.path for note in notes[: limits.MAX_NAMED_IDS - len(paths)]]
+        count += len(notes)
+    if not count and not missing_ok:
         raise missing(path, shared=shared)
-    _refuse_kept(notes, caller)
-    paths = tuple(note.path for note in notes[: limits.MAX_NAMED_IDS])
-    told = DeletedNotes(paths, len(notes), ports.copies() if notes else (), dry_run=dry_run)
 
     def is_meant(note: Note) -> bool:
         _refuse_kept([note], caller)
         return True
 
-    if not dry_run:
-        await erase_notes(notes, ports, now=now, is_meant=is_meant, grant_id=caller.grant_id)
-    return told
+    if count and not dry_run:
+        paths, count = [], 0
+        async for notes in _named(owner, path, ports, now, recursive=recursive):
+            gone = await erase_notes(notes, ports, now=now, is_meant=is_meant, grant_id=caller.grant_id)
+            paths += [note.path for note in gone[: limits.MAX_NAMED_IDS - len(paths)]]
+            count += len(gone)
+    return DeletedNotes(tuple(paths), count, ports.copies() if count else (), dry_run=dry_run)
 
 
 async def erase_notes(
@@ -74,30 +89,32 @@ async def erase_notes(
     now: datetime,
     is_meant: Callable[[Note], bool] = lambda _: True,
     grant_id: str = "",
-) -> None:
-    """Erase notes of one owner in parts, each if it is there still and, as it is then, what is meant."""
+) -> list[Note]:
+    """Erase notes of one owner in parts, where each is then, if it is what is meant; return those that went."""
+    gone: list[Note] = []
     for n in range(0, len(notes), SLICE):
         some = notes[n : n + SLICE]
 
-        async def decide(some: Sequence[Note] = some) -> Decision[None]:
-            known = [await ports.store.notes.get(note.owner, note.path) for note in some]
-            changes = tuple(
-                NoteChange(one, None)
-                for one, seen in zip(known, some, strict=True)
-                if one is not None and one.id == seen.id and is_meant(one)
-            )
-            return Decision(ChangeSet(notes=changes, marks={PURGE: now}) if changes else None, no_answer)
+        async def decide(some: Sequence[Note] = some) -> Decision[list[Note]]:
+            there = [note for note in await same_notes(some, ports) if is_meant(note)]
+            changes = tuple(NoteChange(note, None) for note in there)
+            return Decision(ChangeSet(notes=changes, marks={PURGE: now}) if changes else None, answering(there))
 
-        await decide_and_commit([note_lock(some[0].owner)], decide, ports, now=now, grant_id=grant_id)
+        lock = note_lock(some[0].owner)
+        went: list[Note] = await decide_and_commit([lock], decide, ports, now=now, grant_id=grant_id)
+        gone += went
+    return gone
 
 
-def may_erase(note: Note, caller: Caller) -> bool:
-    """Whether a caller may erase a note: no version is of higher trust, or of another user of the chat."""
-    is_among_others = caller.trust.is_sandbox and note.scope.user_id is None
-    return not any(
-        version.trust.outranks(caller.trust) or (is_among_others and version.author != (caller.user_id or ""))
-        for version in note.versions
-    )
+async def same_notes(notes: Sequence[Note], ports: Ports) -> list[Note]:
+    """Return notes of one owner as they are now, also those that were moved; those that went are left out."""
+    owner = notes[0].owner
+    at = {note.id: await ports.store.notes.get(owner, note.path) for note in notes}
+    there = {key: note for key, note in at.items() if note is not None and note.id == key}
+    elsewhere = at.keys() - there.keys()
+    if elsewhere:
+        there |= {note.id: note for note in await ports.store.notes.with_ids(owner, elsewhere)}
+    return [there[note.id] for note in notes if note.id in there]
 
 
 def _refuse_kept(notes: Sequence[Note], caller: Caller) -> None:
@@ -111,19 +128,22 @@ async def move_notes(
     """Give a note, or all below a path, another path, in one transaction; see MoveNote in the contract."""
     owner = caller.writes_to(shared=shared)
     path, new_path = check_path(path), check_path(new_path, "new_path")
+    refuse_token(new_path, "new_path", ports)
     if new_path == path or (recursive and new_path.startswith(f"{path}/")):
         raise InvalidArgument("new_path is path, or below it", field="new_path")
 
     async def decide() -> Decision[MovedNotes]:
-        notes = await _named(owner, path, ports, now, recursive=recursive)
+        most = limits.MAX_MOVED_NOTES
+        notes: list[Note] = []
+        async for part in _named(owner, path, ports, now, recursive=recursive, at_once=most + 1):
+            notes += part
+            if len(notes) > most:
+                raise LimitExceeded(
+                    f"more than {most} notes would move; move parts of them", field="path", limit="notes"
+                )
         if not notes:
             raise missing(path, shared=shared)
-        if len(notes) > limits.MAX_NAMED_IDS:
-            raise LimitExceeded(
-                f"{len(notes)} notes would move; the limit is {limits.MAX_NAMED_IDS}", field="path", limit="notes"
-            )
-        if any(note.now.trust.outranks(caller.trust) for note in notes):
-            raise TrustTooLow("some notes are of higher trust; they stay where they are")
+        _refuse_kept(notes, caller)
         changes = []
         for note in notes:
             moved = replace(note, path=check_path(new_path + note.path[len(path) :], "new_path"))
@@ -132,7 +152,9 @@ async def move_notes(
                 raise Conflict(f"there is a note {moved.path!r} already; delete it first", field="new_path")
             if taken is not None:
                 changes.append(NoteChange(taken, None))
-            changes.append(NoteChange(note, moved))
+            entry = await entry_now(moved, ports)
+            moved = replace(moved, terms_length=0 if entry is None else len(entry.terms))
+            changes.append(NoteChange(note, moved, entry=entry))
         paths = tuple(change.after.path for change in changes if change.after is not None)
         return Decision(ChangeSet(notes=tuple(changes)), answering(MovedNotes(paths, len(paths))))
 

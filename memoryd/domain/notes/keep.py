@@ -6,9 +6,11 @@ import asyncio
 import contextlib
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
+from memoryd.domain.batching import SLICE
 from memoryd.domain.completion import is_abandoned
+from memoryd.domain.notes.finding import embedded_note, entry_of
 from memoryd.domain.pipeline import Decision, answering, decide_and_commit
 from memoryd.domain.ports import Ports
 from memoryd.domain.quotas import check_texts, quota_lock
@@ -17,13 +19,14 @@ from memoryd.errors import Conflict, InvalidArgument, LimitExceeded, NoteNotFoun
 from memoryd.knowledge.secrets import Given
 from memoryd.model import limits
 from memoryd.model.caller import Caller
-from memoryd.model.change import ChangeSet
-from memoryd.model.note import Note, NoteChange, NoteDraft, NotePage, NoteVersion, check_path, check_prefix
+from memoryd.model.change import ChangeSet, Entry
+from memoryd.model.note import Note, NoteDraft, NotePage, NoteVersion, check_path, check_prefix
+from memoryd.model.note_change import NoteChange
 from memoryd.model.scope import Owner
 from memoryd.model.validation import check_count
 from memoryd.store.memories import Cursor
 
-__all__ = ["get_note", "list_notes", "live", "note_lock", "put_note"]
+__all__ = ["entry_now", "get_note", "list_notes", "live", "may_erase", "note_lock", "put_note", "refuse_token"]
 
 ON_LOOP = 1024  # characters that are looked through on the event loop; more goes to a thread
 LEAST_MOVE = 10  # of a time to expire after access: a read that moves it by less than a tenth writes nothing
@@ -44,12 +47,14 @@ async def put_note(draft: NoteDraft, caller: Caller, ports: Ports, *, shared: bo
     """Put a note, and return it and whether it is new; see PutNote in the contract."""
     owner, author = caller.writes_to(shared=shared), caller.user_id or "" if shared else ""
     await _refuse_secrets(draft, caller, ports, now)
+    made = await embedded_note(draft.path, draft.text, caller, ports) if draft.is_searched else None
 
     async def decide() -> Decision[tuple[Note, bool]]:
         known = await ports.store.notes.get(owner, draft.path)
         there = None if known is None or known.is_expired(now) else known
-        if there is not None and there.now.trust.outranks(caller.trust):
-            raise TrustTooLow("the note is of higher trust; it stays as it is")
+        is_own = there is None or may_erase(there, caller)
+        if there is not None:
+            _refuse_change(there, draft, caller)
         revision = 0 if there is None else there.revision
         if draft.expected_revision not in {None, revision}:
             raise Conflict(
@@ -61,9 +66,9 @@ async def put_note(draft: NoteDraft, caller: Caller, ports: Ports, *, shared: bo
             note = there
         elif there is not None:
             new = _version(draft, revision + 1, author, caller, ports, now)
-            note = replace(there, versions=(new, *there.versions)[: limits.MAX_NOTE_VERSIONS])
+            note = replace(there, versions=_kept((new, *there.versions), is_own=is_own))
         else:
-            await _check_room(owner, ports)
+            await _check_room(owner, ports, now)
             note = Note(
                 id=ports.new_id(),
                 agent_id=owner.agent_id,
@@ -72,17 +77,57 @@ async def put_note(draft: NoteDraft, caller: Caller, ports: Ports, *, shared: bo
                 create_time=now,
                 versions=(_version(draft, 1, author, caller, ports, now),),
             )
-        note = replace(note, expire_time=draft.expires(now), expire_after_access_s=draft.expire_after_access_s)
+        told = {**draft.expires(now), "is_searched": draft.is_searched}
+        note = replace(note, **told) if is_own else note.read_at(now)
+        entry = await entry_of(note, draft.text, made, ports.embedder.fingerprint) if note.is_searched else None
+        note = replace(note, terms_length=0 if entry is None else len(entry.terms))
         answer = answering((note, there is None))
         if note == there:
             return Decision(None, answer)
         await check_texts(note.grant_texts, () if known is None else known.grant_texts, caller, ports.store, now)
-        return Decision(
-            ChangeSet(notes=(NoteChange(known, note, {} if is_same else {note.now.id: draft.text}),)), answer
-        )
+        texts = {} if is_same else {note.now.id: draft.text}
+        return Decision(ChangeSet(notes=(NoteChange(known, note, texts, entry, loses_vector=not is_same),)), answer)
 
     locks = [note_lock(owner), *quota_lock(caller)]
     return await decide_and_commit(locks, decide, ports, now=now, grant_id=caller.grant_id)
+
+
+def _refuse_change(note: Note, draft: NoteDraft, caller: Caller) -> None:
+    """Raise TrustTooLow where a note is of higher trust, or of others too whose versions would go with it."""
+    if note.now.trust.outranks(caller.trust):
+        raise TrustTooLow("the note is of higher trust; it stays as it is")
+    if (draft.expire_after_s or draft.expire_after_access_s) and not may_erase(note, caller):
+        raise TrustTooLow("the note is of another user of the chat too; its time stays as it is")
+
+
+def _kept(versions: tuple[NoteVersion, ...], *, is_own: bool) -> tuple[NoteVersion, ...]:
+    """
+    Return the versions that are kept: the newest ten.
+
+    Of a note of several users of a chat, former versions of who puts it go first, then those of the others but their
+    newest: so that no one, by putting often, has the words of another go.
+    """
+    left = list(versions)
+    while len(left) > limits.MAX_NOTE_VERSIONS:
+        newest = {version.author: version for version in reversed(left)}
+        former = [version for version in left if version is not newest[version.author]]
+        own = [version for version in former if version.author == left[0].author]
+        left.remove(left[-1] if is_own else (own or former or left)[-1])
+    return tuple(left)
+
+
+def may_erase(note: Note, caller: Caller) -> bool:
+    """Whether a caller may erase a note: no version is of higher trust, or of another user of the chat."""
+    is_among_others = caller.trust.is_sandbox and note.scope.user_id is None
+    return not any(
+        version.trust.outranks(caller.trust) or (is_among_others and not _is_by(version, caller))
+        for version in note.versions
+    )
+
+
+def _is_by(version: NoteVersion, caller: Caller) -> bool:
+    """Whether a caller wrote a version; who comes without a user is known by the grant."""
+    return version.author == (caller.user_id or "") and bool(version.author or version.grant_id == caller.grant_id)
 
 
 def _version(draft: NoteDraft, revision: int, author: str, caller: Caller, ports: Ports, now: datetime) -> NoteVersion:
@@ -97,18 +142,19 @@ async def _says(note: Note, draft: NoteDraft, ports: Ports) -> bool:
     return (await ports.store.notes.texts(note.owner, [note.now])).get(note.now.id) == draft.text
 
 
-async def _check_room(owner: Owner, ports: Ports) -> None:
-    if await ports.store.notes.count(owner) >= limits.MAX_NOTES:
+async def _check_room(owner: Owner, ports: Ports, now: datetime) -> None:
+    if await ports.store.notes.count(owner, live_at=now) >= limits.MAX_NOTES:
         raise LimitExceeded(f"there are {limits.MAX_NOTES} notes; delete some", limit="notes")
 
 
 async def _refuse_secrets(draft: NoteDraft, caller: Caller, ports: Ports, now: datetime) -> None:
     """Raise InvalidArgument where a note holds a credential, or is named by one."""
-    if any(map(ports.guards.is_token, draft.path.split("/"))):
-        raise InvalidArgument("path holds a credential; name the note otherwise", field="path")
+    refuse_token(draft.path, "path", ports)
     is_gone = is_abandoned()
 
     def holds() -> bool:
+        if not draft.is_json and ports.guards.secrets([draft.text]):  # at the first, which is soon
+            return True
         masker = ports.guards.masker(len(draft.text), is_gone)
         return (masker.mask_json if draft.is_json else masker.mask)(draft.text) != draft.text
 
@@ -127,6 +173,12 @@ async def _refuse_secrets(draft: NoteDraft, caller: Caller, ports: Ports, now: d
         raise InvalidArgument(f"{name} holds a credential; leave it out", field=name)
 
 
+def refuse_token(path: str, name: str, ports: Ports) -> None:
+    """Raise InvalidArgument where a path has a credential as a name."""
+    if any(map(ports.guards.is_token, path.split("/"))):
+        raise InvalidArgument(f"{name} holds a credential; name the note otherwise", field=name)
+
+
 async def get_note(
     path: str, caller: Caller, ports: Ports, *, shared: bool, now: datetime, revision: int = 0
 ) -> tuple[Note, NoteVersion]:
@@ -142,10 +194,10 @@ async def get_note(
     if version is not None:
         text = (await ports.store.notes.texts(owner, [version])).get(version.id)
     if version is None or text is None:
-        kept = note.versions[-1].revision
-        raise NoteNotFound(f"revision {revision} is not kept; {kept} to {note.revision} are", field="revision")
+        kept = ", ".join(str(one.revision) for one in reversed(note.versions))
+        raise NoteNotFound(f"revision {revision} is not kept; {kept} are", field="revision")
     await _touch([note], ports, now)
-    return replace(note, text=text), version
+    return replace(note.read_at(now), text=text), version
 
 
 def missing(path: str, *, shared: bool) -> NoteNotFound:
@@ -160,26 +212,37 @@ async def _touch(notes: Sequence[Note], ports: Ports, now: datetime) -> None:
     The more often one is read, the fewer reads write: its time moves by a tenth of it at the least. A read does not
     fail where nothing can be written now.
     """
-    moved = [
-        replace(note, expire_time=later)
-        for note in notes
-        if note.expire_after_access_s
-        and note.expire_time is not None
-        and (later := now + timedelta(seconds=note.expire_after_access_s)) - note.expire_time
-        >= timedelta(seconds=note.expire_after_access_s / LEAST_MOVE)
-    ]
-    for owner in {note.owner for note in moved}:
+    moved = [note for note in notes if _is_moved(note, now)]
+    for n in range(0, len(moved), SLICE):
+        some = moved[n : n + SLICE]
 
-        async def decide(owner: Owner = owner) -> Decision[None]:
+        async def decide(some: Sequence[Note] = some) -> Decision[None]:
             changes = []
-            for note in moved:
-                known = await ports.store.notes.get(owner, note.path) if note.owner == owner else None
-                if known is not None and known.now == note.now:
-                    changes.append(NoteChange(known, replace(known, expire_time=note.expire_time)))
+            for note in some:
+                known = await ports.store.notes.get(note.owner, note.path)
+                if known is not None and known.now == note.now and _is_moved(known, now):
+                    later = known.read_at(now)
+                    changes.append(NoteChange(known, later, entry=await entry_now(later, ports)))
             return Decision(ChangeSet(notes=tuple(changes)) if changes else None, answering(None))
 
         with contextlib.suppress(Unavailable):
-            await decide_and_commit([note_lock(owner)], decide, ports, now=now, grant_id="")
+            await decide_and_commit([note_lock(some[0].owner)], decide, ports, now=now, grant_id="")
+
+
+def _is_moved(note: Note, now: datetime) -> bool:
+    """Whether a read moves the time when a note expires so far that it is worth a write."""
+    later = note.read_at(now).expire_time
+    if later is None or note.expire_time is None:
+        return False
+    return (later - note.expire_time).total_seconds() * LEAST_MOVE > note.expire_after_access_s
+
+
+async def entry_now(note: Note, ports: Ports) -> Entry | None:
+    """Return what an index is told of a note whose text is as it was; None where it is not searched."""
+    if not note.is_searched:
+        return None
+    text = (await ports.store.notes.texts(note.owner, [note.now])).get(note.now.id, "")
+    return await entry_of(note, text, None, "")
 
 
 async def list_notes(  # noqa: PLR0913  one argument for each field of the contract
@@ -198,20 +261,30 @@ async def list_notes(  # noqa: PLR0913  one argument for each field of the contr
     size = check_count(page_size, "page_size", default=limits.DEFAULT_PAGE_SIZE, limit=limits.MAX_PAGE_SIZE)
     bound = bound_to("notes", caller, owner, prefix, with_content)
     after = read_page_token(page_token, ports.page_secret, bound).id if page_token else ""
-    found: list[Note] = []
-    is_more = True
-    while is_more and len(found) <= size:  # those that have expired are passed over
-        page = await ports.store.notes.page(owner, prefix=prefix, after=after, limit=size + 1)
-        found += [note for note in page if not note.is_expired(now)]
-        is_more, after = len(page) > size, page[-1].path if page else ""
+    found = await ports.store.notes.page(owner, prefix=prefix, after=after, limit=size + 1, live_at=now)
     shown = found[:size]
     if with_content:
         shown = shown[: max(1, limits.how_many_fit((note.now.text_bytes for note in shown), limits.MAX_PAGE_BYTES))]
-        texts = await ports.store.notes.texts(owner, [note.now for note in shown])
-        shown = [replace(note, text=texts.get(note.now.id, "")) for note in shown]
-        await _touch(shown, ports, now)
     token = ""
     if len(found) > len(shown):
         last = shown[-1]
         token = page_token_after(Cursor(last.create_time, last.path), ports.page_secret, bound)
+    if with_content:
+        shown = await _with_texts(shown, ports, now)
+        await _touch(shown, ports, now)
+        shown = [note.read_at(now) for note in shown]
     return NotePage(tuple(shown), token)
+
+
+async def _with_texts(notes: list[Note], ports: Ports, now: datetime) -> list[Note]:
+    """Return notes with their texts; one that was put anew meanwhile as it is then, one that went not at all."""
+    texts = await ports.store.notes.texts(notes[0].owner, [note.now for note in notes]) if notes else {}
+    found = []
+    for note in notes:
+        one: Note | None = note
+        while one is not None and one.now.id not in texts:
+            one = await live(note.owner, note.path, ports, now)
+            texts = {} if one is None else {**texts, **await ports.store.notes.texts(one.owner, [one.now])}
+        if one is not None:
+            found.append(replace(one, text=texts[one.now.id]))
+    return found

@@ -14,23 +14,22 @@ from memoryd.domain.notes.keep import note_lock
 from memoryd.domain.pipeline import Decision, decide_and_commit, no_answer
 from memoryd.domain.ports import Ports
 from memoryd.domain.shared import thread_lock
+from memoryd.domain.transfer.notes import check_note, known_versions, note_changes
 from memoryd.domain.transfer.records import NoteRecord, OwnedText, Record, ThreadRecord, kind_name, read_record
 from memoryd.errors import Conflict, InvalidArgument, in_part
 from memoryd.index.analysis import analyse, indexed_memory, indexed_text
 from memoryd.model.change import ChangeSet, ConversationChange, Entry, NewMessage
 from memoryd.model.conversation import Message, Session, Thread
 from memoryd.model.entity import Entity
-from memoryd.model.erasure import ErasedKind, ErasedThing, Purged
+from memoryd.model.erasure import ErasedKind, ErasedThing, Purged, version_erased
 from memoryd.model.grant import Grant
 from memoryd.model.limits import (
     MAX_CONTENT_BYTES,
     MAX_MESSAGE_CONTENT_BYTES,
-    MAX_NOTE_VERSIONS,
     MAX_SUMMARY_BYTES,
     MAX_WORKING_MEMORY_BYTES,
 )
 from memoryd.model.memory import Memory
-from memoryd.model.note import NoteChange, NoteDraft, check_path
 from memoryd.model.scope import Owner
 from memoryd.model.times import EPOCH
 from memoryd.model.validation import check_id, check_metadata, check_share, check_subjects, check_tags, check_text
@@ -108,25 +107,10 @@ def _checked(record: Record) -> Record:
     if isinstance(record, OwnedText):
         check_text(record.working_memory.text, "working_memory.text", limit=MAX_WORKING_MEMORY_BYTES)
     if isinstance(record, NoteRecord):
-        _check_note(record)
+        check_note(record)
     if isinstance(record, Message) and record.seq < 1:
         raise InvalidArgument(f"seq is {record.seq}; it must be at least 1", field="seq")
     return record
-
-
-def _check_note(record: NoteRecord) -> None:
-    note, texts = record.note, record.texts
-    if check_path(note.path) != note.path:
-        raise InvalidArgument("note.path is not as it would be stored", field="note.path")
-    if not 0 < len(texts) == len(note.versions) <= MAX_NOTE_VERSIONS:
-        raise InvalidArgument(f"texts must be of 1 to {MAX_NOTE_VERSIONS} versions, one each", field="texts")
-    for n, (version, text) in enumerate(zip(note.versions, texts, strict=True)):
-        draft = NoteDraft(path=note.path, text=text, is_json=version.is_json)
-        if draft.text != text or version.text_bytes != len(text.encode()) or version.revision < 1:
-            raise InvalidArgument(f"texts[{n}] is not as it would be stored", field=f"texts[{n}]")
-    revisions = [version.revision for version in note.versions]
-    if revisions != sorted(set(revisions), reverse=True):
-        raise InvalidArgument("note.versions are not the newest first", field="note.versions")
 
 
 def _identity(record: Record) -> object:
@@ -134,7 +118,7 @@ def _identity(record: Record) -> object:
     if isinstance(record, OwnedText):
         return record.working_memory.text
     if isinstance(record, NoteRecord):
-        return record.owner, record.create_time, record.note.path, record.texts
+        return record.owner, record.create_time, record.key, record.version.update_time, record.text
     if isinstance(record, Session):
         return record.owner, record.thread_id, record.start_time
     owner = None if isinstance(record, Grant) else record.owner
@@ -158,6 +142,7 @@ def _erased_things(record: Record) -> Iterable[ErasedThing]:
             yield ErasedThing(ErasedKind.MESSAGE, owner, record.thread_id, record.id)
     elif isinstance(record, NoteRecord):
         yield ErasedThing(ErasedKind.NOTE, owner, id=record.id)
+        yield version_erased(record.note, record.version)
     else:
         kind = ErasedKind.MEMORY if isinstance(record, Memory) else ErasedKind.ENTITY
         yield ErasedThing(kind, owner, id=record.id)
@@ -354,24 +339,14 @@ class _Importing:
                 await self._commit(text.owner, ChangeSet(conversation=talk), ("working memory", text.owner))
 
     async def _notes(self, records: list[NoteRecord]) -> None:
-        store, owner = self._ports.store.notes, records[0].owner
+        store, owner = self._ports.store, records[0].owner
         for n in range(0, len(records), SLICE):
-            known = {}
-            for record in records[n : n + SLICE]:
-                note = await store.get(owner, record.note.path)
-                if note is not None:
-                    texts = await store.texts(owner, note.versions)
-                    known[note.path] = NoteRecord(note, tuple(texts.get(one.id, "") for one in note.versions))
-            new = self._new("note", records[n : n + SLICE], known, lambda record: record.note.path)
-            changes = tuple(self._note_change(record) for record in new)
+            some = records[n : n + SLICE]
+            known, notes = await known_versions(owner, some, store)
+            new = self._new("note_version", some, known, lambda record: record.key)
+            changes = await note_changes(new, notes, store, self._ports.new_id)
             if changes:
                 await self._commit(None, ChangeSet(notes=changes), note_lock(owner))
-
-    def _note_change(self, record: NoteRecord) -> NoteChange:
-        """Return a note as new, with ids of versions of this store."""
-        versions = tuple(replace(version, id=self._ports.new_id()) for version in record.note.versions)
-        texts = dict(zip((version.id for version in versions), record.texts, strict=True))
-        return NoteChange(None, replace(record.note, versions=versions), texts)
 
 
 def _without_recalls(memory: Memory) -> Memory:

@@ -8,7 +8,8 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from memoryd.domain.ports import Ports
-from memoryd.domain.transfer.records import NoteRecord, OwnedText, Record, ThreadRecord, WorkDone, record_line
+from memoryd.domain.transfer.notes import records_of
+from memoryd.domain.transfer.records import OwnedText, Record, ThreadRecord, WorkDone, record_line
 from memoryd.errors import InvalidArgument
 from memoryd.model.conversation import Thread
 from memoryd.model.scope import Owner, Scope, Visibility
@@ -38,7 +39,7 @@ class _Place(NamedTuple):
     chat_id: str = ""
     section: str = ""
     key: str = ""
-    """Of a memory its place, of an entity its id, of a thread its id, of a note its path."""
+    """Of a memory its place, of an entity its id, of a thread its id, of a note its path and the revision."""
     seq: int = 0
     """Of a thread the last message."""
     last_seq: int = 0
@@ -166,13 +167,16 @@ async def _working_memory(store: Store, owner: Owner, after: _Place) -> Records:
 
 
 async def _notes(store: Store, owner: Owner, after: _Place) -> Records:
-    key = after.key
-    while notes := await store.notes.page(owner, after=key, limit=AT_ONCE):
+    path, _, revision = after.key.partition("\0")
+    begun = await store.notes.get(owner, path) if revision else None
+    for place, record in await records_of(begun, store) if begun is not None else ():
+        if record.version.revision < int(revision):
+            yield after._replace(key=place), record
+    while notes := await store.notes.page(owner, after=path, limit=AT_ONCE):
         for note in notes:
-            key = note.path
-            texts = await store.notes.texts(owner, note.versions)
-            if all(version.id in texts for version in note.versions):  # else it was changed meanwhile
-                yield after._replace(key=key), NoteRecord(note, tuple(texts[version.id] for version in note.versions))
+            path = note.path
+            for place, record in await records_of(note, store):
+                yield after._replace(key=place), record
 
 
 SECTIONS: Mapping[str, Callable[[Store, Owner, _Place], Records]] = {
@@ -180,6 +184,6 @@ SECTIONS: Mapping[str, Callable[[Store, Owner, _Place], Records]] = {
     "memory": _memories,
     "entity": _entities,
     "working_memory": _working_memory,
-    "note": _notes,
+    "note_version": _notes,
 }
 """What is read of an owner, in its order: what is learnt from a thread meanwhile is learnt again rather than lost."""

@@ -41,7 +41,14 @@ __all__ = [
 T = TypeVar("T")
 MOST_NUMBER = 1 << 53  # what every reader of JSON takes as it is
 _LATER = {"Owner": Owner, "Trust": Trust}  # that a module of the model names only for the types
-_LEFT_OUT = {(Thread, "revision"), (NoteVersion, "id"), (Note, "text"), (Session, "lease_by"), (Session, "lease_time")}
+_LEFT_OUT = {
+    (Thread, "revision"),
+    (NoteVersion, "id"),
+    (Note, "text"),
+    (Note, "terms_length"),
+    (Session, "lease_by"),
+    (Session, "lease_time"),
+}
 """What counts in its own store alone."""
 
 
@@ -87,16 +94,22 @@ class OwnedText:
 
 @dataclass(frozen=True, slots=True)
 class NoteRecord:
-    """A note with all its versions."""
+    """A version of a note: each has a line of its own, as no line may be longer than a message."""
 
     note: Note
-    texts: tuple[str, ...]
-    """Of its versions, the newest first."""
+    """Without its versions."""
+    version: NoteVersion
+    text: str = ""
 
     @property
     def id(self) -> str:
         """The note's."""
         return self.note.id
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """The note's id, and the revision."""
+        return self.note.id, self.version.revision
 
     @property
     def owner(self) -> Owner:
@@ -118,7 +131,7 @@ RECORDS: Mapping[str, type[Any]] = {
     "memory": Memory,
     "entity": Entity,
     "working_memory": OwnedText,
-    "note": NoteRecord,
+    "note_version": NoteRecord,
 }
 """By the name of the type; an export has them in this order, for each owner all but the first."""
 _NAMES = {kind: name for name, kind in RECORDS.items()}

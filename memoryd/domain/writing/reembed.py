@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 
 from memoryd.domain.background import BackgroundWorker, message_of
+from memoryd.domain.notes.finding import entry_of, text_to_embed
+from memoryd.domain.notes.keep import note_lock
 from memoryd.domain.pipeline import Decision, decide_and_commit, no_answer
 from memoryd.domain.ports import Ports
 from memoryd.errors import TextRefused
@@ -19,6 +21,8 @@ from memoryd.index.analysis import embedded_text
 from memoryd.model.change import ChangeSet, Embedding
 from memoryd.model.embedding import Embedded
 from memoryd.model.memory import Memory
+from memoryd.model.note import Note
+from memoryd.model.note_change import NoteChange
 from memoryd.model.reports import Reembedding
 from memoryd.model.scope import Owner
 from memoryd.store.memories import MemorySelector, owner_place
@@ -45,7 +49,7 @@ class Reembedder:
         self._pending = 0  # as it was last counted
         self._running = self._is_begun = False
         self._done = self._failed = self._writing = 0
-        self._fault = self._after = ""
+        self._fault = self._after = self._after_note = ""
 
     @property
     def running(self) -> bool:
@@ -97,7 +101,7 @@ class Reembedder:
             self._running, self._is_begun = True, False
             self._wanted.clear()
             self._done = self._failed = 0
-            self._fault = self._after = ""
+            self._fault = self._after = self._after_note = ""
         if not self._is_begun:
             self._pending = await self.pending()
             self._tell("reembedding", self._told(self._pending))
@@ -126,7 +130,7 @@ class Reembedder:
             after=self._after,
         )
         if not page:
-            return False
+            return await self._note_page()
         purges = {owner: await self._purge_seq(owner) for owner in {memory.owner for memory in page}}
         parts = [page[n : n + PART] for n in range(0, len(page), PART)]
         answers = await asyncio.gather(*map(self._embedded, parts), return_exceptions=True)
@@ -150,6 +154,32 @@ class Reembedder:
         self._failed += failed
         if fault is not None:
             raise fault
+        return True
+
+    async def _note_page(self) -> bool:
+        """Embed and write the next notes, once all memories are done; False if there are none."""
+        ports = self._ports
+        fingerprint, after = ports.embedder.fingerprint, self._after_note
+        notes = await ports.store.notes.unembedded(fingerprint, limit=PART, after=after)
+        if not notes:
+            return False
+        for note in notes:
+            text = (await ports.store.notes.texts(note.owner, [note.now])).get(note.now.id, "")
+            made = await self._alone(text_to_embed(note.path, text))
+            self._after_note = note.id
+            if made is None:
+                self._failed += 1
+                continue
+
+            async def decide(note: Note = note, text: str = text, made: Embedded = made) -> Decision[None]:
+                known = await ports.store.notes.get(note.owner, note.path)
+                if known is None or (known.id, known.now) != (note.id, note.now) or not known.is_searched:
+                    return Decision(None, no_answer)
+                entry = await entry_of(known, text, made, fingerprint)
+                return Decision(ChangeSet(notes=(NoteChange(known, known, entry=entry),)), no_answer)
+
+            await decide_and_commit([note_lock(note.owner)], decide, ports, now=self._clock(), grant_id="")
+            self._done += 1
         return True
 
     async def _purge_seq(self, owner: Owner) -> int:

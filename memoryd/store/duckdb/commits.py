@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar, cast
 
 from memoryd.model.change import ChangeSet, RecordedRequest
 from memoryd.model.commits import Applied, Head, Snapshot
@@ -11,69 +11,36 @@ from memoryd.model.scope import Owner
 from memoryd.store.commits import check_owners
 from memoryd.store.duckdb import rows
 from memoryd.store.duckdb.episodes import read_episodes
+from memoryd.store.duckdb.note_entries import read_notes
 from memoryd.store.duckdb.pieces import reading
 from memoryd.store.duckdb.readers import Readers
 from memoryd.store.duckdb.receipts import NAMES, recorded_of
 from memoryd.store.duckdb.snapshot import read_snapshot
 from memoryd.store.duckdb.writer import Writer
+from memoryd.store.recent import RecentChanges
 
 __all__ = ["DuckDBCommits"]
 
 T = TypeVar("T")
 
 
-class _Memories:
-    """The commits of memories."""
+class _Feed:
+    """The commits of memories, of messages or of notes."""
 
-    def __init__(self, readers: Readers, writer: Writer) -> None:
-        self._readers, self._writer = readers, writer
-
-    def follow(self, callback: Callable[[Applied], None]) -> None:
-        self._writer.on_commit(callback)
-
-    async def head(self, owner: Owner) -> Head:
-        return self._writer.recent.heads.of(owner)
-
-    async def changes(self, owner: Owner, since: int) -> Applied | None:
-        return self._writer.recent.since(owner, since)
-
-    def snapshot(self, owner: Owner, build: Callable[[Snapshot], T]) -> T:
-        return self._readers.read_here(
-            lambda: read_snapshot(
-                self._readers.cursor(),
-                owner,
-                self._writer.vectors.dimensions,
-                self._readers.columns,
-                build,
-            ),
-        )
-
-
-class _Messages:
-    """The commits of messages."""
-
-    def __init__(self, readers: Readers, writer: Writer) -> None:
-        self._readers, self._writer = readers, writer
+    def __init__(self, readers: Readers, recent: RecentChanges, read: Callable[..., Any]) -> None:
+        self._readers, self._recent, self._read = readers, recent, read
 
     def follow(self, callback: Callable[[Applied], None]) -> None:
-        self._writer.on_episodes(callback)
+        self._recent.followers.append(callback)
 
     async def head(self, owner: Owner) -> Head:
-        return self._writer.recent_episodes.heads.of(owner)
+        return self._recent.heads.of(owner)
 
     async def changes(self, owner: Owner, since: int) -> Applied | None:
-        return self._writer.recent_episodes.since(owner, since)
+        return self._recent.since(owner, since)
 
     def snapshot(self, owner: Owner, build: Callable[[Snapshot], T]) -> T:
-        return self._readers.read_here(
-            lambda: read_episodes(
-                self._readers.cursor(),
-                owner,
-                self._writer.message_vectors.dimensions,
-                self._readers.columns,
-                build,
-            ),
-        )
+        return cast("T", self._readers.read_here(lambda: self._read(self._readers.cursor(), owner, build)))
 
 
 class DuckDBCommits:
@@ -81,8 +48,18 @@ class DuckDBCommits:
 
     def __init__(self, readers: Readers, writer: Writer) -> None:
         self._readers, self._writer = readers, writer
-        self.memories = _Memories(readers, writer)
-        self.messages = _Messages(readers, writer)
+        vectors, of_messages, columns = writer.vectors, writer.message_vectors, readers.columns
+        self.memories = _Feed(
+            readers,
+            writer.recent,
+            lambda cursor, owner, build: read_snapshot(cursor, owner, vectors.dimensions, columns, build),
+        )
+        self.messages = _Feed(
+            readers,
+            writer.recent_episodes,
+            lambda cursor, owner, build: read_episodes(cursor, owner, of_messages.dimensions, columns, build),
+        )
+        self.notes = _Feed(readers, writer.recent_notes, read_notes)
 
     async def write(self, *changes: ChangeSet) -> None:
         check_owners(changes)

@@ -15,21 +15,25 @@ from datetime import UTC
 from typing import Any
 
 import duckdb
+import numpy as np
 
 from memoryd.errors import Contended
+from memoryd.model import limits
 from memoryd.model.change import ChangeSet
 from memoryd.model.grant import GrantText
 from memoryd.model.note import Note, NoteVersion
+from memoryd.model.note_change import NoteChange
 from memoryd.model.scope import Owner, Scope
 from memoryd.model.times import from_us, to_us
 from memoryd.model.trust import Trust
 from memoryd.store.duckdb.long_texts import PIECE_CHARACTERS
 from memoryd.store.duckdb.rows import naive
 
-__all__ = ["COLUMNS", "granted_notes", "note_name", "note_of", "pieces_of", "write_notes"]
+__all__ = ["COLUMNS", "VECTORS", "granted_notes", "note_name", "note_of", "pieces_of", "terms_of", "write_notes"]
 
 CHANGED = "others have changed the note at the same time; nothing was written: try again"
-COLUMNS = "agent_id, user_id, chat_id, path, create_time, expire_time, details"
+COLUMNS = "id, agent_id, user_id, chat_id, path, create_time, expire_time, details, is_searched"
+VECTORS = "fingerprint, vector, token_vectors, window_vectors"
 
 
 def note_name(owner: Owner, path: str) -> str:
@@ -43,23 +47,29 @@ def _details(note: Note) -> str:
         [v.revision, to_us(v.update_time), v.text_bytes, v.is_json, v.trust.value, v.grant_id, v.author, v.id]
         for v in note.versions
     ]
-    return json.dumps(
-        {"id": note.id, "expire_after_access_s": note.expire_after_access_s, "versions": versions}, ensure_ascii=False
-    )
+    told = {
+        "expire_after_access_s": note.expire_after_access_s,
+        "end_time": None if note.end_time is None else to_us(note.end_time),
+        "terms_length": note.terms_length,
+    }
+    return json.dumps({**told, "versions": versions}, ensure_ascii=False)
 
 
 def note_of(row: Sequence[Any]) -> Note:
     """Return the note of a row of COLUMNS, without its text."""
-    agent_id, user_id, chat_id, path, created, expires, details = row
+    note_id, agent_id, user_id, chat_id, path, created, expires, details, is_searched = row
     held = json.loads(details)
     return Note(
-        id=held["id"],
+        id=note_id,
         agent_id=agent_id,
         scope=Scope(user_id=user_id, chat_id=chat_id),
         path=path,
         create_time=created.replace(tzinfo=UTC),
         expire_time=None if expires is None else expires.replace(tzinfo=UTC),
         expire_after_access_s=held["expire_after_access_s"],
+        end_time=None if held["end_time"] is None else from_us(held["end_time"]),
+        is_searched=is_searched,
+        terms_length=held["terms_length"],
         versions=tuple(
             NoteVersion(revision, from_us(updated), size, is_json, Trust(trust), *rest)
             for revision, updated, size, is_json, trust, *rest in held["versions"]
@@ -73,6 +83,8 @@ def write_notes(con: duckdb.DuckDBPyConnection, change: ChangeSet, commit_seq: i
         before, after = note.before, note.after
         _check(con, before, after)
         gone = [key for version in note.gone_versions for key in pieces_of(version)]
+        if before is not None and (after is None or has_new_terms(note)):
+            gone += terms_of(before)
         if gone:
             con.execute("DELETE FROM note_texts WHERE key IN (SELECT unnest(?::VARCHAR[]))", [gone])
         if after is None:
@@ -81,21 +93,42 @@ def write_notes(con: duckdb.DuckDBPyConnection, change: ChangeSet, commit_seq: i
             continue
         owner = after.owner
         row = [
-            owner.agent_id, owner.scope.user_id, owner.scope.chat_id, after.path, naive(after.create_time),
-            naive(after.expire_time), _details(after), after.now.text_bytes, commit_seq,
+            after.id, owner.agent_id, owner.scope.user_id, owner.scope.chat_id, after.path, naive(after.create_time),
+            naive(after.expire_time), _details(after), after.now.text_bytes, after.is_searched,
         ]  # fmt: skip
+        vectors = _vectors(con, note)
         if before is None or before.path != after.path:
             if before is not None:
                 con.execute("DELETE FROM notes WHERE name = ?", [note_name(before.owner, before.path)])
-            con.execute("INSERT INTO notes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", [note_name(owner, after.path), *row])
+            marks = ", ".join("?" * (len(row) + len(vectors) + 2))
+            con.execute(
+                f"INSERT INTO notes VALUES ({marks})", [note_name(owner, after.path), *row, *vectors, commit_seq]
+            )
         else:
             con.execute(
-                "UPDATE notes SET create_time = ?, expire_time = ?, details = ?, text_bytes = ?, commit_seq = ?"
+                "UPDATE notes SET id = ?, create_time = ?, expire_time = ?, details = ?, text_bytes = ?,"
+                " is_searched = ?, fingerprint = ?, vector = ?, token_vectors = ?, window_vectors = ?, commit_seq = ?"
                 " WHERE name = ?",
-                [*row[4:], note_name(owner, after.path)],
+                [row[0], *row[5:], *vectors, commit_seq, note_name(owner, after.path)],
             )
         for version_id, text in note.texts.items():
-            _write_text(con, after, version_id, text, commit_seq)
+            _write_text(con, after, f"{version_id}:", text, commit_seq)
+        if note.entry is not None and has_new_terms(note):
+            _write_text(con, after, f"{after.id}:w", note.entry.terms, commit_seq)
+
+
+def _vectors(con: duckdb.DuckDBPyConnection, note: NoteChange) -> list[Any]:
+    """Return the fingerprint of a note and its vectors: new ones, those that it has, or none."""
+    entry, before = note.entry, note.before
+    if note.after is None or not note.after.is_searched:
+        return ["", None, None, None]
+    if entry is not None and entry.vector is not None:
+        vector = np.asarray(entry.vector, dtype=np.float32).tobytes()
+        return [entry.fingerprint, vector, entry.tokens or None, entry.windows or None]
+    if before is None or note.loses_vector:
+        return ["", None, None, None]
+    select = f"SELECT {VECTORS} FROM notes WHERE name = ?"
+    return [*con.execute(select, [note_name(before.owner, before.path)]).fetchall()[0]]
 
 
 def _check(con: duckdb.DuckDBPyConnection, before: Note | None, after: Note | None) -> None:
@@ -111,18 +144,31 @@ def _found(con: duckdb.DuckDBPyConnection, owner: Owner, path: str) -> Note | No
     return note_of(rows[0]) if rows else None
 
 
-def _write_text(con: duckdb.DuckDBPyConnection, note: Note, version_id: str, text: str, commit_seq: int) -> None:
+def _write_text(con: duckdb.DuckDBPyConnection, note: Note, name: str, text: str, commit_seq: int) -> None:
     owner = note.owner
     pieces = [text[n : n + PIECE_CHARACTERS] for n in range(0, len(text), PIECE_CHARACTERS)]
     con.execute(
-        "INSERT INTO note_texts SELECT ? || ':' || unnest(range(len(?::VARCHAR[]))), ?, ?, ?, unnest(?::VARCHAR[]), ?",
-        [version_id, pieces, owner.agent_id, owner.scope.user_id, owner.scope.chat_id, pieces, commit_seq],
+        "INSERT INTO note_texts SELECT ? || unnest(range(len(?::VARCHAR[]))), ?, ?, ?, unnest(?::VARCHAR[]), ?",
+        [name, pieces, owner.agent_id, owner.scope.user_id, owner.scope.chat_id, pieces, commit_seq],
     )
 
 
-def pieces_of(version: NoteVersion) -> list[str]:
-    """Return the keys of the pieces of a text, and of more that it has not: a character has at least a byte."""
-    return [f"{version.id}:{n}" for n in range(math.ceil(version.text_bytes / PIECE_CHARACTERS))]
+def has_new_terms(note: NoteChange) -> bool:
+    """Whether a change gives a note other words to be found by, or none."""
+    before, after = note.before, note.after
+    if before is None or after is None or not (before.is_searched and after.is_searched):
+        return True
+    return note.entry is not None and (bool(note.texts) or before.path != after.path)
+
+
+def terms_of(note: Note) -> list[str]:
+    """Return the keys of the pieces of a note's words."""
+    return [f"{note.id}:w{n}" for n in range(math.ceil(note.terms_length / PIECE_CHARACTERS))]
+
+
+def pieces_of(version: NoteVersion, *, most: int = limits.MAX_NOTE_BYTES) -> list[str]:
+    """Return the keys of the pieces of so many characters, and of more that it has not: each has at least a byte."""
+    return [f"{version.id}:{n}" for n in range(math.ceil(min(most, version.text_bytes) / PIECE_CHARACTERS))]
 
 
 def granted_notes(con: duckdb.DuckDBPyConnection, where: str, params: Sequence[object]) -> list[GrantText]:

@@ -31,12 +31,21 @@ class DuckDBNotes:
         found = await self._rows(f"SELECT {COLUMNS} FROM notes WHERE name = ?", [note_name(owner, path)])
         return found[0] if found else None
 
-    async def page(self, owner: Owner, *, prefix: str = "", after: str = "", limit: int) -> list[Note]:
-        where, params = of_owner(owner)
+    async def page(
+        self, owner: Owner, *, prefix: str = "", after: str = "", limit: int, live_at: datetime | None = None
+    ) -> list[Note]:
+        where, params = _live(owner, live_at)
         return await self._rows(
             f"SELECT {COLUMNS} FROM notes WHERE {where} AND starts_with(path, ?) AND path > ?"
             f" ORDER BY path LIMIT {int(limit)}",
             [*params, prefix, after],
+        )
+
+    async def with_ids(self, owner: Owner, ids: Collection[str]) -> list[Note]:
+        where, params = of_owner(owner)
+        return await self._rows(
+            f"SELECT {COLUMNS} FROM notes WHERE {where} AND id IN (SELECT unnest(?::VARCHAR[])) ORDER BY path",
+            [*params, list(ids)],
         )
 
     async def texts(self, owner: Owner, versions: Collection[NoteVersion]) -> Mapping[str, str]:
@@ -62,8 +71,15 @@ class DuckDBNotes:
                 raise StoreDamaged(PIECES_MISSING)
         return texts
 
-    async def count(self, owner: Owner) -> int:
-        where, params = of_owner(owner)
+    async def unembedded(self, fingerprint: str, *, limit: int, after: str = "") -> list[Note]:
+        return await self._rows(
+            f"SELECT {COLUMNS} FROM notes WHERE is_searched AND fingerprint <> ? AND id > ?"
+            f" ORDER BY id LIMIT {int(limit)}",
+            [fingerprint, after],
+        )
+
+    async def count(self, owner: Owner, *, live_at: datetime | None = None) -> int:
+        where, params = _live(owner, live_at)
         found = await self._readers.read(self._readers.rows, f"SELECT count(*) FROM notes WHERE {where}", params)
         return int(found[0][0])
 
@@ -74,4 +90,12 @@ class DuckDBNotes:
         )
 
     async def _rows(self, sql: str, params: Sequence[Any]) -> list[Note]:
-        return [note_of(row) for row in await self._readers.read(self._readers.rows, sql, params)]
+        return await self._readers.read(lambda: [note_of(row) for row in self._readers.rows(sql, params)])
+
+
+def _live(owner: Owner, at: datetime | None) -> tuple[str, list[Any]]:
+    """Return the condition that a note is an owner's, and with a time that it has not expired then."""
+    where, params = of_owner(owner)
+    if at is None:
+        return where, [*params]
+    return f"{where} AND (expire_time IS NULL OR expire_time > ?)", [*params, naive(at)]

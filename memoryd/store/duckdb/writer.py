@@ -37,7 +37,8 @@ from memoryd.store.duckdb.space import FreeSpace
 from memoryd.store.duckdb.usage import UsageChanges, UsageCounts, counted_on, totals
 from memoryd.store.duckdb.vectors import VectorColumns
 from memoryd.store.ledger import PurgeLedger
-from memoryd.store.recent import Announce, Heads, RecentChanges, tell_of_commit
+from memoryd.store.notes import searched_notes
+from memoryd.store.recent import Heads, RecentChanges
 
 __all__ = ["Writer"]
 
@@ -97,6 +98,7 @@ class Writer:
         """What came through each grant; it changes on the event loop alone."""
         self._counting: dict[date, asyncio.Future[None]] = {}
         self.recent_episodes = RecentChanges(Head(opened.commit_seq))  # the same of messages
+        self.recent_notes = RecentChanges(Head(opened.commit_seq))  # and of notes
         self.vectors = VectorColumns(opened.connection)
         self.message_vectors = VectorColumns(opened.connection, "message_vectors")
         self._on_fatal = on_fatal
@@ -105,8 +107,6 @@ class Writer:
         self._fatal = ""
         self._closed = False
         self._ending = False  # the thread has seen that it is to end
-        self._announce: list[Announce] = []
-        self._announce_episodes: list[Announce] = []
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="store-writer", daemon=True)
         self._thread.start()
@@ -120,14 +120,6 @@ class Writer:
     def waiting(self) -> int:
         """How many changes wait for the thread."""
         return self._jobs.qsize()
-
-    def on_commit(self, callback: Announce) -> None:
-        """Call back on the event loop, after each commit and before its waiter goes on."""
-        self._announce.append(callback)
-
-    def on_episodes(self, callback: Announce) -> None:
-        """Call back likewise with what changes for those who follow messages."""
-        self._announce_episodes.append(callback)
 
     async def commit(self, changes: Sequence[ChangeSet]) -> None:
         """Queue change sets and wait for them; see Commits.write."""
@@ -296,10 +288,12 @@ class Writer:
         self.usage.add(usage)
         loop = jobs[0].loop
         for seq, change in enumerate((change for job in jobs for change in job.changes), first_seq):
-            tell_of_commit(self._announce, self.recent.add(seq, change), loop)
+            self.recent.tell(seq, change, loop)
             talk = change.conversation
             if talk is not None and talk.is_found_anew:
-                tell_of_commit(self._announce_episodes, self.recent_episodes.add(seq, talk.episodes), loop)
+                self.recent_episodes.tell(seq, talk.episodes, loop)
+            if (found := searched_notes(change)) is not None:
+                self.recent_notes.tell(seq, found, loop)
         for job in jobs:
             _finish(job, None)
 

@@ -11,6 +11,7 @@ from memoryd.model.change import ChangeSet, RecordedRequest
 from memoryd.model.commits import Applied, Head, Snapshot
 from memoryd.model.scope import Owner
 from memoryd.store.commits import check_owners
+from memoryd.store.notes import searched_notes
 from memoryd.store.ram.state import RamState, entries_after
 from memoryd.store.recent import RecentChanges
 
@@ -62,6 +63,7 @@ class RamCommits:
         self._state = state
         self.memories = RamFeed(self._memories_of)
         self.messages = RamFeed(self._messages_of)
+        self.notes = RamFeed(self._notes_of)
 
     async def write(self, *changes: ChangeSet) -> None:
         check_owners(changes)
@@ -85,12 +87,15 @@ class RamCommits:
             state.apply(change)
             state.seq += 1
             told.append((self.memories, self.memories.add(None, change, state.seq)))
+            found = searched_notes(change)
+            if found is not None:
+                told.append((self.notes, self.notes.add(state.seq, found, state.seq)))
             talk = change.conversation
             if talk is not None:
                 state.converse(talk, state.seq)
                 if talk.is_found_anew:
                     told.append((self.messages, self.messages.add(state.seq, talk.episodes, state.seq)))
-        for feed, applied in sorted(told, key=lambda one: one[0] is self.messages):
+        for feed, applied in sorted(told, key=lambda one: one[0] is not self.memories):
             feed.tell(applied)
 
     async def recorded(self, owner: Owner, method: str, request_id: str) -> RecordedRequest | None:
@@ -105,6 +110,12 @@ class RamCommits:
         named = [entity for entity in state.named.values() if entity.owner == owner]
         stones = frozenset(stone.digest for stone in state.tombstones if stone.owner == owner)
         return Snapshot(commit_seq, len(entries), size, lambda _: chunks, named, stones)
+
+    def _notes_of(self, owner: Owner, commit_seq: int) -> Snapshot:
+        entries = [entry for entry in self._state.notes.entries.values() if entry.memory.owner == owner]
+        entries.sort(key=lambda entry: entry.memory.create_time)
+        size = sum(len(entry.memory.content.encode()) + len(entry.terms) for entry in entries)
+        return Snapshot(commit_seq, len(entries), size, lambda _: [entries])
 
     def _messages_of(self, owner: Owner, commit_seq: int) -> Snapshot:
         entries = [entry for _, entry in sorted(self._state.messages.items()) if entry.memory.owner == owner]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from memoryd.errors import Contended
-from memoryd.model.change import ChangeSet
+from memoryd.model.change import ChangeSet, Entry
 from memoryd.model.note import Note, NoteVersion
+from memoryd.model.note_change import NoteChange
 from memoryd.model.scope import Owner
 
 __all__ = ["NotesByPath", "RamNotes"]
@@ -22,6 +24,8 @@ class NotesByPath:
         """Begin with none."""
         self.notes: dict[tuple[Owner, str], Note] = {}
         self.texts: dict[str, str] = {}
+        self.entries: dict[str, Entry] = {}
+        """Of those that are searched, by their ids."""
 
     def of(self, owner: Owner) -> list[Note]:
         """Return the notes of an owner, by path."""
@@ -31,7 +35,7 @@ class NotesByPath:
         """Raise Contended where a note is not as it was when a change of it was decided."""
         known = dict(self.notes)
         for change in changes:
-            for before, after, _ in change.notes:
+            for before, after, *_ in change.notes:
                 if before is not None and known.pop((before.owner, before.path), None) != before:
                     raise Contended(CHANGED)
                 if after is not None:
@@ -49,9 +53,25 @@ class NotesByPath:
             if note.after is not None:
                 self.notes[note.after.owner, note.after.path] = note.after
                 self.texts |= note.texts
+                self._find(note, note.after)
+            elif note.before is not None:
+                self.entries.pop(note.before.id, None)
         for key in [key for key in self.notes if key[0] == change.purge_owner]:
-            for version in self.notes.pop(key).versions:
+            gone = self.notes.pop(key)
+            self.entries.pop(gone.id, None)
+            for version in gone.versions:
                 del self.texts[version.id]
+
+    def _find(self, change: NoteChange, note: Note) -> None:
+        known, entry = self.entries.pop(note.id, None), change.entry
+        if not note.is_searched:
+            return
+        if entry is None or known is None:
+            self.entries[note.id] = entry or known or Entry(note.as_memory(""))
+        elif entry.vector is not None or change.loses_vector:
+            self.entries[note.id] = entry
+        else:
+            self.entries[note.id] = replace(known, memory=entry.memory, terms=entry.terms)
 
 
 class RamNotes:
@@ -63,17 +83,34 @@ class RamNotes:
     async def get(self, owner: Owner, path: str) -> Note | None:
         return self._held.notes.get((owner, path))
 
-    async def page(self, owner: Owner, *, prefix: str = "", after: str = "", limit: int) -> list[Note]:
-        own = self._held.of(owner)
+    async def page(
+        self, owner: Owner, *, prefix: str = "", after: str = "", limit: int, live_at: datetime | None = None
+    ) -> list[Note]:
+        own = _live(self._held.of(owner), live_at)
         return [note for note in own if note.path.startswith(prefix) and note.path > after][:limit]
+
+    async def with_ids(self, owner: Owner, ids: Collection[str]) -> list[Note]:
+        return [note for note in self._held.of(owner) if note.id in ids]
 
     async def texts(self, owner: Owner, versions: Collection[NoteVersion]) -> Mapping[str, str]:
         own = {version.id for note in self._held.of(owner) for version in note.versions}
         return {version.id: self._held.texts[version.id] for version in versions if version.id in own}
 
-    async def count(self, owner: Owner) -> int:
-        return len(self._held.of(owner))
+    async def unembedded(self, fingerprint: str, *, limit: int, after: str = "") -> list[Note]:
+        stale = (
+            note
+            for note in self._held.notes.values()
+            if note.is_searched and note.id > after and self._held.entries[note.id].fingerprint != fingerprint
+        )
+        return sorted(stale, key=lambda note: note.id)[:limit]
+
+    async def count(self, owner: Owner, *, live_at: datetime | None = None) -> int:
+        return len(_live(self._held.of(owner), live_at))
 
     async def expired(self, now: datetime, *, limit: int) -> list[Note]:
         gone = [(note.expire_time, note.id, note) for note in self._held.notes.values() if note.expire_time is not None]
         return [note for time, _, note in sorted(gone, key=lambda one: one[:2]) if time <= now][:limit]
+
+
+def _live(notes: list[Note], at: datetime | None) -> list[Note]:
+    return notes if at is None else [note for note in notes if not note.is_expired(at)]

@@ -16,12 +16,18 @@ def notes(con: duckdb.DuckDBPyConnection) -> None:
     con.execute(f"""
         CREATE TABLE notes (
             name VARCHAR PRIMARY KEY,
+            id VARCHAR NOT NULL,
             {owner},
             path VARCHAR NOT NULL,
             create_time TIMESTAMP NOT NULL,
             expire_time TIMESTAMP,
             details VARCHAR NOT NULL,
             text_bytes BIGINT NOT NULL,
+            is_searched BOOLEAN NOT NULL,
+            fingerprint VARCHAR NOT NULL,
+            vector BLOB,
+            token_vectors BLOB,
+            window_vectors BLOB,
             commit_seq BIGINT NOT NULL
         )""")
     con.execute(f"""
