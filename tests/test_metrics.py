@@ -235,7 +235,7 @@ def test_an_address_that_others_reach_or_that_is_none_is_refused():
         with pytest.raises(StartupError, match="the path of a Unix socket"):
             address_of(listen)
     with pytest.raises(StartupError, match="cannot listen"):
-        Endpoint("/nowhere/m.sock", lambda: b"", print)
+        Endpoint("/proc/nowhere/m.sock", lambda: b"", print)
 
 
 def test_nothing_but_a_dead_socket_is_replaced_and_a_slow_scraper_holds_no_one(folder):

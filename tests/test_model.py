@@ -17,6 +17,8 @@ from memoryd.model.entity import Entity
 from memoryd.model.erasure import ErasedKind, ErasedThing
 from memoryd.model.learnt import Proposal
 from memoryd.model.memory import Draft, Source
+from memoryd.model.note import Note
+from memoryd.model.note_change import NoteChange
 from memoryd.model.query import Filter, Query
 from memoryd.model.receipt import AddReceipt
 from memoryd.model.scope import Owner, Scope
@@ -204,6 +206,9 @@ def test_a_change_of_several_owners_is_split_and_nothing_of_it_is_lost():
         rebuild=of_team,
         purge_owner=of_team,
         erased=(ErasedThing(ErasedKind.ENTITY, of_alice, id="f" * 26),),
+        notes=(
+            NoteChange(None, Note(id="n" * 26, agent_id="default", scope=of_alice.scope, path="n", create_time=NOW)),
+        ),
         conversation=ConversationChange(of_alice, working_memory=WorkingMemory("tea")),
     )  # fmt: skip
     of_bob = gone.memory.owner

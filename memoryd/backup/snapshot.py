@@ -64,11 +64,27 @@ def write_snapshot(
         size = _write_chain(told / chain_name(folder, point.time), chain, point, made, mark)
         made.unlink()
         copy_ledger(ledger, told / LEDGER, chain.ledger_key)
-        with tarfile.open(fileobj=out, mode="w|", format=tarfile.PAX_FORMAT) as tar:
-            for path in sorted(path for path in told.rglob("*") if path.is_file()):
-                tar.add(path, str(path.relative_to(folder)), filter=_nobody_s)
+        sink: Any = _Sink(out)
+        with tarfile.open(fileobj=sink, mode="w|", format=tarfile.PAX_FORMAT) as tar:
+            try:
+                for path in sorted(path for path in told.rglob("*") if path.is_file()):
+                    tar.add(path, str(path.relative_to(folder)), filter=_nobody_s)
+            except BaseException:
+                sink.is_over = True
+                raise
         out.flush()
     return size
+
+
+class _Sink:
+    """Where a tar goes; nothing more once it is broken off: tarfile writes even then, and a reader may be gone."""
+
+    def __init__(self, out: IO[bytes]) -> None:
+        self._out = out
+        self.is_over = False
+
+    def write(self, data: bytes) -> int:
+        return len(data) if self.is_over else self._out.write(data)
 
 
 def _write_chain(folder: Path, of: Chain, point: Point, database: Path, mark: LedgerMark | None) -> int:
