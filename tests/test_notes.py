@@ -247,6 +247,10 @@ async def test_a_read_moves_the_end_neither_back_nor_past_what_was_said(clock):
         clock.now += timedelta(seconds=50)
         await _touch([old], ports, clock.now)
         assert (await me.note("m")).expire_time is None, "what was said since counts"
+        await me.put_note("m", "a", expire_after_access_s=1000)
+        clock.now += timedelta(seconds=500)
+        await _touch([old], ports, clock.now)
+        assert 1000 == (await me.note("m")).expire_after_access_s
 
 
 async def test_more_than_a_hundred_move_in_parts_and_to_no_credential(clock):
