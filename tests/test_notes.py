@@ -228,6 +228,17 @@ async def test_a_note_that_the_host_puts_meanwhile_is_not_forgotten_by_a_sandbox
         assert "the host asks Bob Miller" == (await host.note("a")).text
 
 
+@STORES
+async def test_a_new_text_keeps_no_vector_of_the_old(folder, clock, opened):
+    async with ports_over(opened(folder)) as ports:
+        for user in ("ola", "pia"):
+            inside = Local(ports, clock, user_id=user, chat_id="crew")
+            inside._grant["trust"] = Trust.SANDBOX
+            await inside.put_note("n", f"the harbour of {user}", shared=True, is_searched=user == "ola")
+            waiting = await ports.store.notes.unembedded(ports.embedder.fingerprint, limit=9)
+            assert ["n"] * (user == "pia") == [note.path for note in waiting]
+
+
 async def test_a_read_moves_the_end_neither_back_nor_past_what_was_said(clock):
     async with ports_over(ram_store()) as ports:
         me = Local(ports, clock, user_id="alice")
