@@ -8,11 +8,12 @@ what waits stays bounded.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from memoryd.domain.batching import in_parts
 from memoryd.domain.completion import is_abandoned, raise_if_abandoned
 from memoryd.domain.conversation.sessions import session_for, updated
 from memoryd.domain.conversation.threads import ThreadKey, is_enabled, new_thread, refuse_secret_names
@@ -116,7 +117,7 @@ class _Append(Write[Appended]):
         async with self.ports.shared.locks.hold(
             [("preparing", whose)]
         ):  # one of each caller, so that others have their turn
-            for some in _parts(self._drafts):
+            for some in in_parts(self._drafts, lambda draft: draft.characters, IN_ONE_GO):
                 raise_if_abandoned()
                 self.ports.guards.grants.check(self.caller.grant_id, self.now)
                 try:
@@ -273,19 +274,6 @@ class _Append(Write[Appended]):
 
 def _named(message: Message) -> AppendedMessage:
     return AppendedMessage(message.id, message.seq, message.create_time, message.masked)
-
-
-def _parts(drafts: Sequence[MessageDraft]) -> Iterator[list[MessageDraft]]:
-    """Yield messages in parts that are looked through in one go."""
-    part: list[MessageDraft] = []
-    size = 0
-    for draft in drafts:
-        if part and size + draft.characters > IN_ONE_GO:
-            yield part
-            part, size = [], 0
-        part.append(draft)
-        size += draft.characters
-    yield part
 
 
 def _check(drafts: Sequence[MessageDraft], caller: Caller) -> None:

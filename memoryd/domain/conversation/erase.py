@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from memoryd.domain.batching import SLICE
+from memoryd.domain.batching import SLICE, in_parts
 from memoryd.domain.conversation.threads import ThreadKey, known_thread
 from memoryd.domain.forgetting.forget import KEPT, forgetting_change
 from memoryd.domain.forgetting.occurrences import without_messages, without_summary
@@ -165,15 +165,7 @@ async def _learnt_from(thread: Thread, store: Store, message_ids: Collection[str
 
 def _slices(heads: Sequence[MessageHead]) -> Iterator[list[MessageHead]]:
     """Yield messages in parts that are read and erased at once, the last first, each in the order of the thread."""
-    some: list[MessageHead] = []
-    size = 0
-    for head in reversed(heads):
-        if some and (len(some) == SLICE or size + head.text_bytes > limits.MAX_PAGE_BYTES):
-            yield some[::-1]
-            some, size = [], 0
-        some.append(head)
-        size += head.text_bytes
-    if some:
+    for some in in_parts(reversed(heads), lambda head: head.text_bytes, limits.MAX_PAGE_BYTES, most=SLICE):
         yield some[::-1]
 
 
