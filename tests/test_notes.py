@@ -20,7 +20,7 @@ from memory_client import (
 )
 
 from memoryd.domain.forgetting.collect import collect
-from memoryd.domain.notes.erase import erase_notes, notes_of
+from memoryd.domain.notes.erase import erase_notes
 from memoryd.domain.notes.keep import _touch
 from memoryd.domain.transfer.bring_in import bring_in
 from memoryd.domain.writing.reembed import Reembedder
@@ -179,6 +179,10 @@ async def test_a_piece_that_is_lost_is_damage_and_no_shorter_note(folder, clock)
         await ports.store._writer.run(lambda con: con.execute("DELETE FROM note_texts WHERE ends_with(key, ':1')"))
         with pytest.raises(StoreDamaged, match="lost a piece of a note"):
             await me.note("n")
+        await ports.store._writer.run(lambda con: con.execute("DELETE FROM note_texts"))
+        for read in (lambda: me.note("n"), lambda: me.notes(with_content=True), lambda: exported(ports)):
+            with pytest.raises(StoreDamaged, match="lost the text of a note"):
+                await read()
 
 
 async def test_what_was_put_anew_meanwhile_is_looked_at_again(clock):
@@ -186,7 +190,7 @@ async def test_what_was_put_anew_meanwhile_is_looked_at_again(clock):
         me = Local(ports, clock, user_id="alice")
         for path in ("a", "b", "c"):
             await me.put_note(path, "old")
-        seen = await notes_of(await owner_of(me), ports)
+        seen = await ports.store.notes.page(await owner_of(me), limit=9)
         await me.put_note("a", "new")
         await me.delete_notes("b")
         await me.put_note("b", "another of this path")
@@ -199,7 +203,7 @@ async def test_what_was_moved_meanwhile_is_erased_where_it_is(clock):
         me = Local(ports, clock, user_id="alice")
         for path in ("a", "b"):
             await me.put_note(path, "ask Bob Miller")
-        seen = await notes_of(await owner_of(me), ports)
+        seen = await ports.store.notes.page(await owner_of(me), limit=9)
         await me.move_note("a", "elsewhere")
         await me.put_note("a", "another")
         assert ["elsewhere", "b"] == [note.path for note in await erase_notes(seen, ports, now=clock())]

@@ -14,8 +14,9 @@ from memoryd.domain.batching import READ_AT_ONCE, SLICE
 from memoryd.domain.forgetting.forget import forgetting_change
 from memoryd.domain.forgetting.occurrences import FIRST, erase_of_thread, forget_working_memory, threads_of
 from memoryd.domain.forgetting.purge import not_apart
-from memoryd.domain.notes.erase import erase_notes, notes_of
+from memoryd.domain.notes.erase import erase_notes
 from memoryd.domain.notes.naming import erase_meant
+from memoryd.domain.notes.reading import note_pages
 from memoryd.domain.pipeline import Decision, decide_and_commit, no_answer
 from memoryd.domain.ports import Ports
 from memoryd.domain.shared import thread_lock
@@ -102,9 +103,9 @@ async def _thread(thread: Thread, missed: Erasures, ports: Ports, now: datetime)
 
 async def _notes(owner: Owner, missed: Erasures, ports: Ports, now: datetime) -> None:
     """Erase notes, and what notes say of those who were forgotten."""
-    every = await notes_of(owner, ports)
-    gone = [note async for note in in_turns(every) if missed.has(ErasedKind.NOTE, owner, name=note.id)]
-    await erase_notes(gone, ports, now=now)
+    async for page in note_pages(owner, ports.store.notes):
+        gone = [note async for note in in_turns(page) if missed.has(ErasedKind.NOTE, owner, name=note.id)]
+        await erase_notes(gone, ports, now=now)
     if missed.has(ErasedKind.NAME, owner):
         await erase_meant(owner, lambda text: _names_missed(text, owner, missed), ports, now=now)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from memoryd.domain.notes.keep import note_lock
+from memoryd.domain.notes.reading import note_lock
 from memoryd.domain.pipeline import Decision, answering, decide_and_commit
 from memoryd.domain.ports import Ports
 from memoryd.errors import InvalidArgument, TrustTooLow

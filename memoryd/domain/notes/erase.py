@@ -7,7 +7,8 @@ from dataclasses import replace
 from datetime import datetime
 
 from memoryd.domain.batching import READ_AT_ONCE, SLICE
-from memoryd.domain.notes.keep import entry_now, live, may_erase, missing, note_lock, refuse_token
+from memoryd.domain.notes.keep import entry_now, may_erase, missing, refuse_token
+from memoryd.domain.notes.reading import live, note_lock, note_pages, same_notes
 from memoryd.domain.pipeline import Decision, answering, decide_and_commit
 from memoryd.domain.ports import Ports
 from memoryd.errors import Conflict, InvalidArgument, LimitExceeded, TrustTooLow
@@ -18,32 +19,21 @@ from memoryd.model.note import DeletedNotes, MovedNotes, Note, check_path
 from memoryd.model.note_change import NoteChange
 from memoryd.model.scope import Owner
 
-__all__ = ["delete_notes", "erase_notes", "move_notes", "notes_of", "same_notes"]
-
-
-async def notes_of(owner: Owner, ports: Ports, *, prefix: str = "") -> list[Note]:
-    """Return all notes of an owner whose path begins so, also those that have expired, by path."""
-    notes: list[Note] = []
-    while page := await ports.store.notes.page(
-        owner, prefix=prefix, after=notes[-1].path if notes else "", limit=READ_AT_ONCE
-    ):
-        notes += page
-    return notes
+__all__ = ["delete_notes", "erase_notes", "move_notes"]
 
 
 async def _named(
     owner: Owner, path: str, ports: Ports, now: datetime, *, recursive: bool, at_once: int = READ_AT_ONCE
 ) -> AsyncIterator[list[Note]]:
     """Yield the note of a path, and with recursive in parts all below it; those that have expired are left out."""
-    note = await live(owner, path, ports, now) if path else None
+    store = ports.store.notes
+    note = await live(owner, path, store, now) if path else None
     if note is not None:
         yield [note]
-    prefix, after = f"{path}/" if path else "", ""
-    while recursive and (
-        page := await ports.store.notes.page(owner, prefix=prefix, after=after, limit=at_once, live_at=now)
-    ):
-        yield page
-        after = page[-1].path
+    if recursive:
+        prefix = f"{path}/" if path else ""
+        async for page in note_pages(owner, store, prefix=prefix, at_once=at_once, live_at=now):
+            yield page
 
 
 async def delete_notes(  # noqa: PLR0913  one argument for each field of the contract
@@ -96,7 +86,7 @@ async def erase_notes(
         some = notes[n : n + SLICE]
 
         async def decide(some: Sequence[Note] = some) -> Decision[list[Note]]:
-            there = [note for note in await same_notes(some, ports) if is_meant(note)]
+            there = [note for note in await same_notes(some, ports.store.notes) if is_meant(note)]
             changes = tuple(NoteChange(note, None) for note in there)
             return Decision(ChangeSet(notes=changes, marks={PURGE: now}) if changes else None, answering(there))
 
@@ -104,17 +94,6 @@ async def erase_notes(
         went: list[Note] = await decide_and_commit([lock], decide, ports, now=now, grant_id=grant_id)
         gone += went
     return gone
-
-
-async def same_notes(notes: Sequence[Note], ports: Ports) -> list[Note]:
-    """Return notes of one owner as they are now, also those that were moved; those that went are left out."""
-    owner = notes[0].owner
-    at = {note.id: await ports.store.notes.get(owner, note.path) for note in notes}
-    there = {key: note for key, note in at.items() if note is not None and note.id == key}
-    elsewhere = at.keys() - there.keys()
-    if elsewhere:
-        there |= {note.id: note for note in await ports.store.notes.with_ids(owner, elsewhere)}
-    return [there[note.id] for note in notes if note.id in there]
 
 
 def _refuse_kept(notes: Sequence[Note], caller: Caller) -> None:

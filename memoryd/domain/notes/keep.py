@@ -11,7 +11,8 @@ from datetime import datetime
 from memoryd.domain.batching import SLICE
 from memoryd.domain.completion import is_abandoned
 from memoryd.domain.notes.finding import embedded_note, entry_of
-from memoryd.domain.pipeline import Decision, answering, decide_and_commit
+from memoryd.domain.notes.reading import live, note_lock, with_texts
+from memoryd.domain.pipeline import Decision, answering, decide_and_commit, no_answer
 from memoryd.domain.ports import Ports
 from memoryd.domain.quotas import check_texts, quota_lock
 from memoryd.domain.retrieval.page_token import bound_to, page_token_after, read_page_token
@@ -26,21 +27,10 @@ from memoryd.model.scope import Owner
 from memoryd.model.validation import check_count
 from memoryd.store.memories import Cursor
 
-__all__ = ["entry_now", "get_note", "list_notes", "live", "may_erase", "note_lock", "put_note", "refuse_token"]
+__all__ = ["entry_now", "get_note", "list_notes", "may_erase", "missing", "put_note", "refuse_token"]
 
 ON_LOOP = 1024  # characters that are looked through on the event loop; more goes to a thread
 LEAST_MOVE = 10  # of a time to expire after access: a read that moves it by less than a tenth writes nothing
-
-
-def note_lock(owner: Owner) -> tuple[str, Owner]:
-    """Return what is held while a change of the notes of an owner is decided."""
-    return ("notes", owner)
-
-
-async def live(owner: Owner, path: str, ports: Ports, now: datetime) -> Note | None:
-    """Return a note that has not expired; None if there is none."""
-    note = await ports.store.notes.get(owner, path)
-    return None if note is None or note.is_expired(now) else note
 
 
 async def put_note(draft: NoteDraft, caller: Caller, ports: Ports, *, shared: bool, now: datetime) -> tuple[Note, bool]:
@@ -186,18 +176,21 @@ async def get_note(
     owner, path = caller.writes_to(shared=shared), check_path(path)
     if revision < 0:
         raise InvalidArgument(f"revision is {revision}; the first is 1", field="revision")
-    note = await live(owner, path, ports, now)
-    if note is None:
+    notes = ports.store.notes
+
+    def wanted(note: Note) -> list[NoteVersion]:
+        return [version for version in note.versions if version.revision == (revision or note.revision)]
+
+    found = await with_texts(await live(owner, path, notes, now), wanted, notes)
+    if found is None:
         raise missing(path, shared=shared)
-    version = note.version(revision) if revision else note.now
-    text = None
-    if version is not None:
-        text = (await ports.store.notes.texts(owner, [version])).get(version.id)
-    if version is None or text is None:
+    note, texts = found
+    if not texts:
         kept = ", ".join(str(one.revision) for one in reversed(note.versions))
         raise NoteNotFound(f"revision {revision} is not kept; {kept} are", field="revision")
     await _touch([note], ports, now)
-    return replace(note.read_at(now), text=text), version
+    ((version_id, text),) = texts.items()
+    return replace(note.read_at(now), text=text), next(one for one in note.versions if one.id == version_id)
 
 
 def missing(path: str, *, shared: bool) -> NoteNotFound:
@@ -223,7 +216,7 @@ async def _touch(notes: Sequence[Note], ports: Ports, now: datetime) -> None:
                 if known is not None and known.now == note.now and _is_moved(known, now):
                     later = known.read_at(now)
                     changes.append(NoteChange(known, later, entry=await entry_now(later, ports)))
-            return Decision(ChangeSet(notes=tuple(changes)) if changes else None, answering(None))
+            return Decision(ChangeSet(notes=tuple(changes)) if changes else None, no_answer)
 
         with contextlib.suppress(Unavailable):
             await decide_and_commit([note_lock(some[0].owner)], decide, ports, now=now, grant_id="")
@@ -278,13 +271,14 @@ async def list_notes(  # noqa: PLR0913  one argument for each field of the contr
 
 async def _with_texts(notes: list[Note], ports: Ports, now: datetime) -> list[Note]:
     """Return notes with their texts; one that was put anew meanwhile as it is then, one that went not at all."""
-    texts = await ports.store.notes.texts(notes[0].owner, [note.now for note in notes]) if notes else {}
+    store = ports.store.notes
+    texts = await store.texts(notes[0].owner, [note.now for note in notes]) if notes else {}
     found = []
     for note in notes:
-        one: Note | None = note
-        while one is not None and one.now.id not in texts:
-            one = await live(note.owner, note.path, ports, now)
-            texts = {} if one is None else {**texts, **await ports.store.notes.texts(one.owner, [one.now])}
-        if one is not None:
-            found.append(replace(one, text=texts[one.now.id]))
+        if note.now.id in texts:
+            found.append(replace(note, text=texts[note.now.id]))
+            continue
+        again = await with_texts(note, lambda note: note.versions[:1], store)
+        if again is not None and not again[0].is_expired(now):
+            found.append(replace(again[0], text=again[1][again[0].now.id]))
     return found

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from memoryd.domain.batching import SLICE
-from memoryd.domain.notes.erase import same_notes
-from memoryd.domain.notes.keep import note_lock
+from memoryd.domain.batching import SLICE, in_parts
+from memoryd.domain.notes.reading import note_lock, note_pages, same_notes
 from memoryd.domain.pipeline import Decision, decide_and_commit, no_answer
 from memoryd.domain.ports import Ports
 from memoryd.model import limits
@@ -27,11 +26,16 @@ Meant = Callable[[str], bool]
 async def meant_notes(owner: Owner, is_meant: Meant, ports: Ports) -> list[tuple[Note, frozenset[str]]]:
     """Return the notes of an owner with a version whose text is meant, and the ids of those versions."""
     found = []
-    async for part in _parts(owner, ports):
-        versions = [version for note in part for version in note.versions]
-        texts = await ports.store.notes.texts(owner, versions)
-        found += await asyncio.to_thread(_meant, part, texts, is_meant)  # they may be long
+    async for page in note_pages(owner, ports.store.notes, at_once=SLICE):
+        for part in in_parts(page, _all_bytes, limits.MAX_FOUND_BYTES):
+            versions = [version for note in part for version in note.versions]
+            texts = await ports.store.notes.texts(owner, versions)
+            found += await asyncio.to_thread(_meant, part, texts, is_meant)  # they may be long
     return found
+
+
+def _all_bytes(note: Note) -> int:
+    return sum(version.text_bytes for version in note.versions)
 
 
 def _meant(notes: list[Note], texts: Mapping[str, str], is_meant: Meant) -> list[tuple[Note, frozenset[str]]]:
@@ -41,23 +45,6 @@ def _meant(notes: list[Note], texts: Mapping[str, str], is_meant: Meant) -> list
         if ids or is_meant(note.path):
             found.append((note, ids))
     return found
-
-
-async def _parts(owner: Owner, ports: Ports) -> AsyncIterator[list[Note]]:
-    """Yield the notes of an owner in parts whose texts are read at once."""
-    after = ""
-    while page := await ports.store.notes.page(owner, after=after, limit=SLICE):
-        after = page[-1].path
-        part: list[Note] = []
-        size = 0
-        for note in page:
-            of_note = sum(version.text_bytes for version in note.versions)
-            if part and size + of_note > limits.MAX_FOUND_BYTES:
-                yield part
-                part, size = [], 0
-            part.append(note)
-            size += of_note
-        yield part
 
 
 async def erase_meant(
@@ -77,7 +64,7 @@ async def erase_meant(
     for seen, ids in await meant_notes(owner, is_meant, ports):
 
         async def decide(seen: Note = seen, ids: frozenset[str] = ids) -> Decision[None]:
-            there = await same_notes([seen], ports)
+            there = await same_notes([seen], ports.store.notes)
             if not there:
                 return Decision(None, no_answer)
             known = there[0]

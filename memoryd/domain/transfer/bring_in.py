@@ -10,7 +10,7 @@ from itertools import groupby
 from typing import Any
 
 from memoryd.domain.batching import SLICE
-from memoryd.domain.notes.keep import note_lock
+from memoryd.domain.notes.reading import note_lock
 from memoryd.domain.pipeline import Decision, decide_and_commit, no_answer
 from memoryd.domain.ports import Ports
 from memoryd.domain.shared import thread_lock

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from memoryd.domain.notes.reading import note_pages
 from memoryd.domain.ports import Ports
 from memoryd.domain.transfer.notes import records_of
 from memoryd.domain.transfer.records import OwnedText, Record, ThreadRecord, WorkDone, record_line
@@ -172,9 +173,8 @@ async def _notes(store: Store, owner: Owner, after: _Place) -> Records:
     for place, record in await records_of(begun, store) if begun is not None else ():
         if record.version.revision < int(revision):
             yield after._replace(key=place), record
-    while notes := await store.notes.page(owner, after=path, limit=AT_ONCE):
+    async for notes in note_pages(owner, store.notes, after=path, at_once=AT_ONCE):
         for note in notes:
-            path = note.path
             for place, record in await records_of(note, store):
                 yield after._replace(key=place), record
 

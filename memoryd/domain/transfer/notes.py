@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from memoryd.domain.notes.finding import entry_of
+from memoryd.domain.notes.reading import with_texts
 from memoryd.domain.transfer.records import NoteRecord
 from memoryd.errors import InvalidArgument, LimitExceeded
 from memoryd.model import limits
@@ -19,15 +20,12 @@ __all__ = ["check_note", "known_versions", "note_changes", "records_of"]
 
 async def records_of(note: Note, store: Store) -> list[tuple[str, NoteRecord]]:
     """Return a record of each version of a note, the newest first, with its place; one changed meanwhile as it is."""
-    while True:
-        texts = await store.notes.texts(note.owner, note.versions)
-        if all(version.id in texts for version in note.versions):
-            bare = replace(note, versions=())
-            return [(f"{note.path}\0{v.revision}", NoteRecord(bare, v, texts[v.id])) for v in note.versions]
-        there = await store.notes.get(note.owner, note.path)
-        if there is None:
-            return []
-        note = there
+    found = await with_texts(note, lambda note: note.versions, store.notes)
+    if found is None:
+        return []
+    whole, texts = found
+    bare = replace(whole, versions=())
+    return [(f"{whole.path}\0{v.revision}", NoteRecord(bare, v, texts[v.id])) for v in whole.versions]
 
 
 def check_note(record: NoteRecord) -> None:

@@ -13,7 +13,7 @@ from datetime import datetime
 
 from memoryd.domain.background import BackgroundWorker, message_of
 from memoryd.domain.notes.finding import entry_of, text_to_embed
-from memoryd.domain.notes.keep import note_lock
+from memoryd.domain.notes.reading import note_lock
 from memoryd.domain.pipeline import Decision, decide_and_commit, no_answer
 from memoryd.domain.ports import Ports
 from memoryd.errors import TextRefused
