@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from memoryd.paths import expanded
 
 __all__ = [
     "PAGE",
+    "SECONDS",
     "Declined",
     "Partly",
     "Usage",
@@ -21,12 +22,15 @@ __all__ = [
     "count_of",
     "erased_counts",
     "is_sure",
+    "listed",
     "path_of",
     "tell_backups",
     "text_of",
 ]
 
 PAGE = 1000
+SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800, "y": 31_536_000}
+"""Of the units in which times are written: `90m`, `2w`."""
 
 
 class Declined(Exception):
@@ -131,3 +135,23 @@ def is_sure(args: argparse.Namespace, what: str, kind: str) -> bool:
         return True
     print("nothing was erased", file=sys.stderr)
     return False
+
+
+def listed(
+    fetch: Callable[..., Any], items: str, args: argparse.Namespace, *, last_first: bool = False
+) -> tuple[list[Any], bool]:
+    """
+    Return up to --limit items, or with --all all of them, page by page; and whether there are more.
+
+    `fetch` returns a page for page_size and page_token, which has them as `items`; with last_first the first page has
+    the last of them.
+    """
+    found: list[Any] = []
+    token = ""
+    while True:
+        page = fetch(page_size=PAGE if args.all else min(PAGE, args.limit - len(found)), page_token=token)
+        place = 0 if last_first else len(found)
+        found[place:place] = getattr(page, items)
+        token = page.next_page_token
+        if not token or (not args.all and len(found) >= args.limit):
+            return found, bool(token)

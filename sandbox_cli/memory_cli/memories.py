@@ -6,9 +6,10 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any
 
-from memory_cli.common import PAGE, Declined, Partly, Usage, tell_backups, text_of
+from memory_cli.common import Declined, Partly, Usage, listed, tell_backups, text_of
 from memory_cli.output import (
     as_json,
     day,
@@ -145,17 +146,9 @@ def list_memories(client: Any, args: argparse.Namespace) -> None:
     """List what is remembered."""
     if args.limit < 1:
         raise Usage(f"--limit is {args.limit}; it must be at least 1")
-    memories: list[Any] = []
-    token, wanted = "", _filter(args)
-    while True:
-        size = PAGE if args.all else min(PAGE, args.limit - len(memories))
-        page = client.page(page_size=size, page_token=token, filter=wanted)
-        memories.extend(page.memories)
-        token = page.next_page_token
-        if not token or (not args.all and len(memories) >= args.limit):
-            break
+    memories, more = listed(partial(client.page, filter=_filter(args)), "memories", args)
     if args.json:
-        print(list_json("memories", memories, more=bool(token)))
+        print(list_json("memories", memories, more=more))
         return
     known = shortest_ids(memory.id for memory in memories)
     for memory in memories:
@@ -164,7 +157,7 @@ def list_memories(client: Any, args: argparse.Namespace) -> None:
         fault = unmatched(client, args)
         nothing = "nothing like that is remembered" if _is_filtered(args) else "nothing is remembered yet"
         print(f"{nothing}: {fault}" if fault else nothing, file=sys.stderr)
-    if token:
+    if more:
         print(f"… more: the same with --limit {2 * args.limit}, or with --all", file=sys.stderr)
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from functools import partial
 from typing import Any
 
-from memory_cli.common import PAGE, Usage, is_sure, tell_backups, text_of
+from memory_cli.common import Usage, is_sure, listed, tell_backups, text_of
 from memory_cli.output import as_json, list_json, moment, one_line, shown_line, size
 
 __all__ = ["note", "notes"]
@@ -15,17 +16,10 @@ __all__ = ["note", "notes"]
 
 def notes(client: Any, args: argparse.Namespace) -> None:
     """List notes by path."""
-    found: list[Any] = []
-    token = ""
-    while True:
-        wanted = PAGE if args.all else min(PAGE, args.limit - len(found))
-        page = client.notes(args.prefix, shared=args.shared, page_size=wanted, page_token=token, with_content=args.full)
-        found += page.notes
-        token = page.next_page_token
-        if not token or (not args.all and len(found) >= args.limit):
-            break
+    fetch = partial(client.notes, args.prefix, shared=args.shared, with_content=args.full)
+    found, more = listed(fetch, "notes", args)
     if args.json:
-        print(list_json("notes", found, more=bool(token)))
+        print(list_json("notes", found, more=more))
         return
     for one in found:
         until = f", until {moment(one.expire_time)}" if one.expire_time else ""
@@ -34,7 +28,7 @@ def notes(client: Any, args: argparse.Namespace) -> None:
             _show_text(one.text, indent="  ")
     if not found:
         print("there are no notes", file=sys.stderr)
-    if token:
+    if more:
         print(f"… more: the same with --limit {2 * args.limit}, or with --all", file=sys.stderr)
 
 

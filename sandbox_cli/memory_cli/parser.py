@@ -8,13 +8,13 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from memory_cli.common import SECONDS
 from memory_cli.helpful_parser import Parser
 from memory_cli.parser_notes import add_notes
 from memory_cli.parser_talk import add_talking
 
-__all__ = ["DURATION_DAYS", "make_parser", "parse_expiry", "parse_past", "parse_time"]
+__all__ = ["make_parser", "parse_expiry", "parse_past", "parse_time"]
 
-DURATION_DAYS = {"s": 1 / 86_400, "m": 1 / 1440, "h": 1 / 24, "d": 1.0, "w": 7.0, "y": 365.0}
 ENTITY_TYPES = ("person", "organization", "project", "location", "other")
 KINDS = ("fact", "preference", "event", "procedure", "reflection", "episode", "note")
 
@@ -45,7 +45,7 @@ def parse_expiry(text: str) -> float | datetime:
     """Return days for `2w`, `3d`, `12h`, `90m`, `1y`, or the time of `2026-12-31` (local without a zone)."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([smhdwy])", text.strip())
     if match:
-        return float(match[1]) * DURATION_DAYS[match[2]]
+        return float(match[1]) * (SECONDS[match[2]] / SECONDS["d"])
     return parse_time(text)
 
 

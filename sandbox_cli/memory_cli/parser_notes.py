@@ -6,12 +6,11 @@ import argparse
 import re
 from collections.abc import Callable
 
-from memory_cli.common import at_least_one
+from memory_cli.common import SECONDS, at_least_one
 
 __all__ = ["add_notes"]
 
 Command = Callable[[str, str, str], argparse.ArgumentParser]
-SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800, "y": 31_536_000}
 
 
 def seconds_of(text: str) -> int:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from memory_cli.common import PAGE, Usage, count_of, erased_counts, tell_backups
+from memory_cli.common import Usage, count_of, erased_counts, listed, tell_backups
 from memory_cli.output import as_json, list_json, memory_line, moment, one_line, shortest_ids
 
 __all__ = ["forget", "people", "person"]
@@ -17,22 +17,15 @@ def people(client: Any, args: argparse.Namespace) -> None:
     """List who is known."""
     if args.limit < 1:
         raise Usage(f"--limit is {args.limit}; it must be at least 1")
-    people: list[Any] = []
-    token = ""
-    while True:
-        page = client.people(page_size=PAGE if args.all else min(PAGE, args.limit - len(people)), page_token=token)
-        people.extend(page.people)
-        token = page.next_page_token
-        if not token or (not args.all and len(people) >= args.limit):
-            break
+    found, more = listed(client.people, "people", args)
     if args.json:
-        print(list_json("people", people, more=bool(token)))
+        print(list_json("people", found, more=more))
         return
-    for entity in people:
+    for entity in found:
         print(_entity_line(entity))
-    if not people:
+    if not found:
         print("no one is known yet", file=sys.stderr)
-    if token:
+    if more:
         print(f"… more: memory people --limit {2 * args.limit}, or --all", file=sys.stderr)
 
 

@@ -6,10 +6,11 @@ import argparse
 import sys
 import time
 from collections.abc import Iterable
+from functools import partial
 from itertools import takewhile
 from typing import Any
 
-from memory_cli.common import PAGE, Usage, is_sure, tell_backups, text_of
+from memory_cli.common import Usage, is_sure, listed, tell_backups, text_of
 from memory_cli.output import as_json, list_json, moment, notes_of, one_line, score_of, shown_line
 
 __all__ = ["log", "summary", "threads", "working_memory"]
@@ -26,26 +27,18 @@ def threads(client: Any, args: argparse.Namespace) -> None:
     if args.delete is not None:
         _delete(client, args)
         return
-    messages: list[Any] = []
-    token = ""
-    while True:
-        size = PAGE if args.all else min(PAGE, args.limit - len(messages))
-        page = client.threads(page_size=size, page_token=token, prefix=args.prefix)
-        messages.extend(page.threads)
-        token = page.next_page_token
-        if not token or (not args.all and len(messages) >= args.limit):
-            break
+    found, more = listed(partial(client.threads, prefix=args.prefix), "threads", args)
     if args.json:
-        print(list_json("threads", messages, more=bool(token)))
+        print(list_json("threads", found, more=more))
         return
-    for thread in messages:
+    for thread in found:
         shared = " [shared]" if thread.scope.chat_id else ""
         line = f"{moment(thread.update_time)}  {thread.message_count:>6}  {one_line(thread.id)}{shared}"
         room = max(LEAST_SUMMARY, COLUMNS - len(line) - 2)
         print(f"{line}  {one_line(thread.summary)[:room]}".rstrip())
-    if not messages:
+    if not found:
         print("nothing was said yet", file=sys.stderr)
-    if token:
+    if more:
         print(f"… more: the same with --limit {2 * args.limit}, or with --all", file=sys.stderr)
 
 
@@ -166,17 +159,8 @@ def log(client: Any, args: argparse.Namespace) -> None:
 
 def _last(client: Any, args: argparse.Namespace) -> tuple[list[Any], bool]:
     """Return the last messages in order, as many as are asked for, page by page; and whether there are more."""
-    found: list[Any] = []
-    token = ""
-    while True:
-        size = PAGE if args.all else min(PAGE, args.limit - len(found))
-        page = client.messages(
-            args.thread, shared=args.shared, page_size=size, page_token=token, session_id=args.session
-        )
-        found[:0] = page.messages
-        token = page.next_page_token
-        if not token or (not args.all and len(found) >= args.limit):
-            return found, bool(token)
+    fetch = partial(client.messages, args.thread, shared=args.shared, session_id=args.session)
+    return listed(fetch, "messages", args, last_first=True)
 
 
 def _follow(client: Any, args: argparse.Namespace) -> None:
