@@ -11,7 +11,9 @@ from memoryd.model.memory import Memory
 from memoryd.model.note import Note, NoteVersion
 from memoryd.model.scope import Owner
 
-__all__ = ["NoteStore", "searched_notes"]
+__all__ = ["CHANGED", "NoteStore", "searched_notes"]
+
+CHANGED = "others have changed the note at the same time; nothing was written: try again"
 
 
 class NoteStore(Protocol):
@@ -49,6 +51,10 @@ class NoteStore(Protocol):
 
     async def expired(self, now: datetime, *, limit: int) -> list[Note]:
         """Return at most limit notes of all owners that have expired, the first to expire first."""
+        ...
+
+    async def expired_count(self, now: datetime) -> int:
+        """Return how many notes of all owners have expired."""
         ...
 
 

@@ -14,17 +14,17 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from memoryd.domain.batching import in_parts
-from memoryd.domain.completion import is_abandoned, raise_if_abandoned
+from memoryd.domain.completion import is_abandoned
 from memoryd.domain.conversation.sessions import session_for, updated
 from memoryd.domain.conversation.threads import ThreadKey, is_enabled, new_thread, refuse_secret_names
 from memoryd.domain.idempotency import IdempotentRequest, receipt_of
 from memoryd.domain.pipeline import Decision, Write, answering, carry_out
 from memoryd.domain.ports import Ports
+from memoryd.domain.preparing import ON_LOOP, preparing
 from memoryd.domain.quotas import check_quota, quota_lock
 from memoryd.domain.shared import thread_lock
 from memoryd.errors import Conflict, Contended, InvalidArgument, LimitExceeded, in_part
 from memoryd.index.analysis import analyse, indexed_text
-from memoryd.knowledge.secrets import Given
 from memoryd.model import limits
 from memoryd.model.caller import Caller
 from memoryd.model.change import ChangeSet, ConversationChange, NewMessage, RecordedRequest
@@ -40,7 +40,6 @@ from memoryd.store.conversations import MessageSelector
 __all__ = ["append"]
 
 IN_ONE_GO = 32 * 1024  # characters, after which it is asked whether the call still counts
-ON_LOOP = 1024  # characters that are looked through on the event loop (10 µs each at the worst); more goes to a thread
 
 
 async def append(  # noqa: PLR0913  one argument for each field of the contract
@@ -112,18 +111,10 @@ class _Append(Write[Appended]):
         if size <= ON_LOOP:
             self._said = [self._prepared(draft, is_gone) for draft in self._drafts]
             return
-        loop, judged = asyncio.get_running_loop(), []
-        whose = self.caller.grant_id or self._owner
-        async with self.ports.shared.locks.hold(
-            [("preparing", whose)]
-        ):  # one of each caller, so that others have their turn
+        judged = []
+        async with preparing(self._owner, self.caller, self.ports, self.now) as run:
             for some in in_parts(self._drafts, lambda draft: draft.characters, IN_ONE_GO):
-                raise_if_abandoned()
-                self.ports.guards.grants.check(self.caller.grant_id, self.now)
-                try:
-                    judged += await loop.run_in_executor(self.ports.shared.preparing, self._prepared_all, some, is_gone)
-                except Given:
-                    raise asyncio.CancelledError from None
+                judged += await run(self._prepared_all, some, is_gone)
         self._said = judged
 
     def _prepared_all(

@@ -21,8 +21,6 @@ from memoryd.turns import in_turns
 
 __all__ = ["collect"]
 
-EVERY_NOTE = 1 << 40
-
 
 async def collect(
     ports: Ports, *, now: datetime, dry_run: bool = False, tell: Callable[[int, int], None] = lambda _done, _all: None
@@ -44,8 +42,8 @@ async def collect(
     )
     report, due = await ports.store.memories.collectable(graces, limit=READ_AT_ONCE)
     if dry_run:
-        notes = await ports.store.notes.expired(graces.expired_before, limit=EVERY_NOTE)
-        return replace(report, note_count=len(notes), dry_run=True, held=doubt)
+        note_count = await ports.store.notes.expired_count(graces.expired_before)
+        return replace(report, note_count=note_count, dry_run=True, held=doubt)
     if not ports.is_behind(now):
         await _redate(ports, now)
     done, whole = 0, report.expired_count + report.superseded_count + report.deleted_count

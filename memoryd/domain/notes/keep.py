@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,10 +13,10 @@ from memoryd.domain.notes.finding import embedded_note, entry_of
 from memoryd.domain.notes.reading import live, note_lock, with_texts
 from memoryd.domain.pipeline import Decision, answering, decide_and_commit, no_answer
 from memoryd.domain.ports import Ports
+from memoryd.domain.preparing import ON_LOOP, preparing
 from memoryd.domain.quotas import check_texts, quota_lock
 from memoryd.domain.retrieval.page_token import bound_to, page_token_after, read_page_token
 from memoryd.errors import Conflict, InvalidArgument, LimitExceeded, NoteNotFound, TrustTooLow, Unavailable
-from memoryd.knowledge.secrets import Given
 from memoryd.model import limits
 from memoryd.model.caller import Caller
 from memoryd.model.change import ChangeSet, Entry
@@ -27,9 +26,8 @@ from memoryd.model.scope import Owner
 from memoryd.model.validation import check_count
 from memoryd.store.memories import Cursor
 
-__all__ = ["entry_now", "get_note", "list_notes", "may_erase", "missing", "put_note", "refuse_token"]
+__all__ = ["check_room", "entry_now", "get_note", "list_notes", "may_erase", "missing", "put_note", "refuse_token"]
 
-ON_LOOP = 1024  # characters that are looked through on the event loop; more goes to a thread
 LEAST_MOVE = 10  # of a time to expire after access: a read that moves it by less than a tenth writes nothing
 
 
@@ -58,7 +56,7 @@ async def put_note(draft: NoteDraft, caller: Caller, ports: Ports, *, shared: bo
             new = _version(draft, revision + 1, author, caller, ports, now)
             note = replace(there, versions=_kept((new, *there.versions), is_own=is_own))
         else:
-            await _check_room(owner, ports, now)
+            await check_room(1, owner, ports, now)
             note = Note(
                 id=ports.new_id(),
                 agent_id=owner.agent_id,
@@ -132,9 +130,10 @@ async def _says(note: Note, draft: NoteDraft, ports: Ports) -> bool:
     return (await ports.store.notes.texts(note.owner, [note.now])).get(note.now.id) == draft.text
 
 
-async def _check_room(owner: Owner, ports: Ports, now: datetime) -> None:
-    if await ports.store.notes.count(owner, live_at=now) >= limits.MAX_NOTES:
-        raise LimitExceeded(f"there are {limits.MAX_NOTES} notes; delete some", limit="notes")
+async def check_room(more: int, owner: Owner, ports: Ports, now: datetime) -> None:
+    """Raise LimitExceeded where an owner may not have so many notes more."""
+    if await ports.store.notes.count(owner, live_at=now) + more > limits.MAX_NOTES:
+        raise LimitExceeded(f"there may be at most {limits.MAX_NOTES} notes; delete some", limit="notes")
 
 
 async def _refuse_secrets(draft: NoteDraft, caller: Caller, ports: Ports, now: datetime) -> None:
@@ -151,13 +150,8 @@ async def _refuse_secrets(draft: NoteDraft, caller: Caller, ports: Ports, now: d
     if len(draft.text) <= ON_LOOP:
         held = holds()
     else:
-        whose = caller.grant_id or caller.visibility.owners[0]
-        async with ports.shared.locks.hold([("preparing", whose)]):  # one of each caller, so that others have turns
-            ports.guards.grants.check(caller.grant_id, now)
-            try:
-                held = await asyncio.get_running_loop().run_in_executor(ports.shared.preparing, holds)
-            except Given:
-                raise asyncio.CancelledError from None
+        async with preparing(caller.visibility.owners[0], caller, ports, now) as run:
+            held = await run(holds)
     if held:
         name = "value" if draft.is_json else "text"
         raise InvalidArgument(f"{name} holds a credential; leave it out", field=name)

@@ -344,7 +344,7 @@ class _Importing:
             some = records[n : n + SLICE]
             known, notes = await known_versions(owner, some, store)
             new = self._new("note_version", some, known, lambda record: record.key)
-            changes = await note_changes(new, notes, store, self._ports.new_id)
+            changes = await note_changes(new, notes, self._ports, self._now)
             if changes:
                 await self._commit(None, ChangeSet(notes=changes), note_lock(owner))
 

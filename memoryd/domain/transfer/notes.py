@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from datetime import datetime
 
 from memoryd.domain.notes.finding import entry_of
+from memoryd.domain.notes.keep import check_room
 from memoryd.domain.notes.reading import with_texts
+from memoryd.domain.ports import Ports
 from memoryd.domain.transfer.records import NoteRecord
-from memoryd.errors import InvalidArgument, LimitExceeded
+from memoryd.errors import InvalidArgument
 from memoryd.model import limits
 from memoryd.model.note import Note, NoteDraft, NoteVersion
 from memoryd.model.note_change import NoteChange
@@ -77,7 +80,7 @@ async def known_versions(
 
 
 async def note_changes(
-    records: Iterable[NoteRecord], notes: dict[str, Note], store: Store, new_id: Callable[[], str]
+    records: Iterable[NoteRecord], notes: dict[str, Note], ports: Ports, now: datetime
 ) -> tuple[NoteChange, ...]:
     """
     Return notes as new, or with versions that were before those that they have.
@@ -88,12 +91,12 @@ async def note_changes(
     by_note: dict[str, list[NoteRecord]] = {}
     for record in records:
         by_note.setdefault(record.id, []).append(record)
-    changes = [await _change(each, notes.get(note_id), new_id) for note_id, each in by_note.items()]
+    changes = [await _change(each, notes.get(note_id), ports.new_id) for note_id, each in by_note.items()]
     paths = [change.after.path for change in changes if change.after is not None and change.before is None]
     if len(set(paths)) < len(paths):
         raise InvalidArgument("two notes of one scope have one path", field="note.path")
-    if paths and await store.notes.count(changes[0].owner) + len(paths) > limits.MAX_NOTES:
-        raise LimitExceeded(f"there would be more than {limits.MAX_NOTES} notes", limit="notes")
+    if paths:
+        await check_room(len(paths), changes[0].owner, ports, now)
     return tuple(changes)
 
 

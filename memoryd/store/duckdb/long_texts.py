@@ -19,6 +19,7 @@ __all__ = [
     "PIECE_CHARACTERS",
     "TERMS",
     "divided",
+    "in_pieces",
     "select_pieces",
     "texts_of",
     "whole",
@@ -57,12 +58,13 @@ def divided(row: Mapping[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]
     pieces = [
         {**whose, "name": name, "piece": n, "text": piece}
         for name, text in texts.items()
-        for n, piece in enumerate(_pieces_of(text))
+        for n, piece in enumerate(in_pieces(text))
     ]
     return {**kept, "piece_count": len(pieces)}, pieces
 
 
-def _pieces_of(text: str) -> list[str]:
+def in_pieces(text: str) -> list[str]:
+    """Return a text in pieces; an empty one has none."""
     return [text[n : n + PIECE_CHARACTERS] for n in range(0, len(text), PIECE_CHARACTERS)]
 
 

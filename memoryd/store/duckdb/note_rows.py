@@ -26,12 +26,12 @@ from memoryd.model.note_change import NoteChange
 from memoryd.model.scope import Owner, Scope
 from memoryd.model.times import from_us, to_us
 from memoryd.model.trust import Trust
-from memoryd.store.duckdb.long_texts import PIECE_CHARACTERS
+from memoryd.store.duckdb.long_texts import PIECE_CHARACTERS, in_pieces
 from memoryd.store.duckdb.rows import naive
+from memoryd.store.notes import CHANGED
 
 __all__ = ["COLUMNS", "VECTORS", "granted_notes", "note_name", "note_of", "pieces_of", "terms_of", "write_notes"]
 
-CHANGED = "others have changed the note at the same time; nothing was written: try again"
 COLUMNS = "id, agent_id, user_id, chat_id, path, create_time, expire_time, details, is_searched"
 VECTORS = "fingerprint, vector, token_vectors, window_vectors"
 
@@ -146,7 +146,7 @@ def _found(con: duckdb.DuckDBPyConnection, owner: Owner, path: str) -> Note | No
 
 def _write_text(con: duckdb.DuckDBPyConnection, note: Note, name: str, text: str, commit_seq: int) -> None:
     owner = note.owner
-    pieces = [text[n : n + PIECE_CHARACTERS] for n in range(0, len(text), PIECE_CHARACTERS)]
+    pieces = in_pieces(text)
     con.execute(
         "INSERT INTO note_texts SELECT ? || unnest(range(len(?::VARCHAR[]))), ?, ?, ?, unnest(?::VARCHAR[]), ?",
         [name, pieces, owner.agent_id, owner.scope.user_id, owner.scope.chat_id, pieces, commit_seq],

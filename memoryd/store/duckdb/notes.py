@@ -79,15 +79,20 @@ class DuckDBNotes:
         )
 
     async def count(self, owner: Owner, *, live_at: datetime | None = None) -> int:
-        where, params = _live(owner, live_at)
-        found = await self._readers.read(self._readers.rows, f"SELECT count(*) FROM notes WHERE {where}", params)
-        return int(found[0][0])
+        return await self._count(*_live(owner, live_at))
 
     async def expired(self, now: datetime, *, limit: int) -> list[Note]:
         return await self._rows(
             f"SELECT {COLUMNS} FROM notes WHERE expire_time <= ? ORDER BY expire_time, name LIMIT {int(limit)}",
             [naive(now)],
         )
+
+    async def expired_count(self, now: datetime) -> int:
+        return await self._count("expire_time <= ?", [naive(now)])
+
+    async def _count(self, where: str, params: Sequence[Any]) -> int:
+        found = await self._readers.read(self._readers.rows, f"SELECT count(*) FROM notes WHERE {where}", params)
+        return int(found[0][0])
 
     async def _rows(self, sql: str, params: Sequence[Any]) -> list[Note]:
         return await self._readers.read(lambda: [note_of(row) for row in self._readers.rows(sql, params)])

@@ -11,10 +11,9 @@ from memoryd.model.change import ChangeSet, Entry
 from memoryd.model.note import Note, NoteVersion
 from memoryd.model.note_change import NoteChange
 from memoryd.model.scope import Owner
+from memoryd.store.notes import CHANGED
 
 __all__ = ["NotesByPath", "RamNotes"]
-
-CHANGED = "others have changed the note at the same time; nothing was written: try again"
 
 
 class NotesByPath:
@@ -110,6 +109,9 @@ class RamNotes:
     async def expired(self, now: datetime, *, limit: int) -> list[Note]:
         gone = [(note.expire_time, note.id, note) for note in self._held.notes.values() if note.expire_time is not None]
         return [note for time, _, note in sorted(gone, key=lambda one: one[:2]) if time <= now][:limit]
+
+    async def expired_count(self, now: datetime) -> int:
+        return sum(note.is_expired(now) for note in self._held.notes.values())
 
 
 def _live(notes: list[Note], at: datetime | None) -> list[Note]:
