@@ -180,7 +180,7 @@ class Shipper:
                 if not await self._shipping.release():
                     raise Unavailable("the log got too long while the file was copied; it is copied again")
                 is_held = False
-                writer.ledger, writer.ledger_is_lost = self._mark, bool(self.ledger_fault)
+                self._tell_ledger(writer)
                 await self._done(writer.add_image, image, None if current else commit_seq, to_us(self._clock()))
                 if self._reason:
                     self.began, self._reason = (writer.chain.folder.name, self._reason), ""
@@ -200,7 +200,7 @@ class Shipper:
             known = tail.commits[-1].commit_seq if tail.commits else self._last_seq(writer)
             seq = commit_seq if commit_seq is not None and n == len(mine) else known
             times = [commit.time_us for commit in tail.commits if commit.commit_seq == seq]
-            writer.ledger, writer.ledger_is_lost = self._mark, bool(self.ledger_fault)
+            self._tell_ledger(writer)
             await self._done(writer.add_log, tail, seq, times[-1] if times else to_us(self._clock()))
             self._note(writer)
 
@@ -210,6 +210,10 @@ class Shipper:
 
     def _note(self, writer: ChainWriter) -> None:
         self.shipped = writer.chain.points[-1] if writer.chain.points else self.shipped
+
+    def _tell_ledger(self, writer: ChainWriter) -> None:
+        """Tell how far the mirrored ledger goes, or that it is lost: it is noted with the next state."""
+        writer.ledger, writer.ledger_is_lost = self._mark, bool(self.ledger_fault)
 
     def _mirror(self) -> None:
         """Mirror the ledger; one that does not go on with what is mirrored is told, and what is mirrored stays."""

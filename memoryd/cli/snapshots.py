@@ -30,7 +30,15 @@ if TYPE_CHECKING:
 
     from memoryd.backup.encryption import Identity
 
-__all__ = ["NotWhole", "a_clean_end", "add_snapshot_command", "identity_of", "unpacked_if_packed", "until"]
+__all__ = [
+    "NotWhole",
+    "a_clean_end",
+    "add_snapshot_command",
+    "file_or_pipe",
+    "identity_of",
+    "unpacked_if_packed",
+    "until",
+]
 
 PIPE = "-"
 
@@ -46,6 +54,11 @@ class NotWhole(StartupError):
     """What was to be written could not be written to its end; the message says why."""
 
     exit_code = 1
+
+
+def file_or_pipe(text: str) -> Path | None:
+    """Return the file that is named; None for -, which is standard output."""
+    return None if text == PIPE else path_of(text)
 
 
 def until(text: str) -> datetime:

@@ -22,7 +22,7 @@ from memory_cli.common import path_of
 from memory_cli.output import as_json, size
 
 from memoryd.cli.command import Client, add_command
-from memoryd.cli.snapshots import NotWhole
+from memoryd.cli.snapshots import NotWhole, file_or_pipe
 from memoryd.errors import EXIT_DAMAGED, Conflict, InvalidArgument, StartupError
 from memoryd.model import limits
 
@@ -57,7 +57,7 @@ def add_transfer_commands(commands: Any, common: argparse.ArgumentParser, client
     )
     exporting.add_argument("--user", metavar="USER", default="", help="what this user has with every agent, alone")
     exporting.add_argument(
-        "-o", "--output", metavar="FILE", type=path_of, help="the file to make; - (the default): standard output"
+        "-o", "--output", metavar="FILE", type=file_or_pipe, help="the file to make; - (the default): standard output"
     )
     exporting.add_argument("--resume", action="store_true", help="go on with FILE.part")
     exporting.add_argument(
@@ -108,7 +108,7 @@ class _Output:
 
 
 def _export(client: Client, args: argparse.Namespace) -> int:
-    path: Path | None = None if str(args.output) == "-" else args.output  # -: standard output, as elsewhere
+    path: Path | None = args.output
     if args.format == "parquet":
         return _export_tables(client, args)
     if args.resume and path is None:
@@ -180,7 +180,7 @@ def _export_tables(client: Client, args: argparse.Namespace) -> int:
     """Write a folder with a Parquet file for each type of record; it has its name when all of it is there."""
     from memoryd.cli.tables import write_tables
 
-    path: Path | None = None if str(args.output) == "-" else args.output
+    path = args.output
     if path is None or args.resume:
         raise InvalidArgument("Parquet is written at once, to a folder: name a new one with -o", field="output")
     if path.exists():
