@@ -298,10 +298,7 @@ async def ports_over(store, config: Config | None = None, *, encoder=None, close
         yield ports
     finally:
         embedder.close()
-        ports.indexes.close()
-        ports.episodes.close()
-        ports.notes.close()
-        ports.shared.preparing.shutdown()
+        ports.close()
         if close:
             await store.close()
 

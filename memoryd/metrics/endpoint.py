@@ -64,7 +64,7 @@ class Endpoint:
         handler = _handler_of(text, on_fault, is_local=self._path is not None)
         try:
             if isinstance(address, str):
-                _remove_socket(Path(address))
+                _make_room(Path(address))
                 self._server: ThreadingTCPServer | ThreadingUnixStreamServer = _UnixServer(address, handler)
                 Path(address).chmod(0o600)
             else:
@@ -96,7 +96,7 @@ def _not_listening(address: Address, error: OSError) -> StartupError:
     return StartupError(f"cannot listen on metrics.listen {shown}: {error.strerror}")
 
 
-def _remove_socket(path: Path) -> None:
+def _make_room(path: Path) -> None:
     """Make room for a socket, and remove one that a daemon has left; StartupError as of `_refuse_listener`."""
     _refuse_listener(path)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -350,7 +350,7 @@ class ChangeSet:
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """Every memory, grant and entity that it touches."""
+        """Every memory, grant, entity, message and note that it touches."""
         entries = (*self.inserts, *self.updates)
         memories = (*(entry.memory for entry in entries), *self.purges)
         return (
@@ -376,7 +376,7 @@ class ChangeSet:
 
     @property
     def purged_ids(self) -> tuple[str, ...]:
-        """Every memory that it erases."""
+        """Every memory, message and note that it erases."""
         more = () if self.conversation is None else self.conversation.purged_ids
         notes = (note.before.id for note in self.notes if note.before is not None and note.after is None)
         return (*(memory.id for memory in self.purges), *more, *notes)

@@ -88,8 +88,8 @@ def refuse_higher(occurrences: Occurrences, caller: Caller) -> None:
         or not all(may_erase(note, caller) for note in occurrences.notes)
     ):
         raise TrustTooLow(
-            "some messages that name this person are of higher trust, or of another user of the chat; nothing was"
-            " erased"
+            "some messages or notes that name this person are of higher trust, or of another user of the chat; nothing"
+            " was erased"
         )
 
 

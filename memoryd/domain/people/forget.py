@@ -86,8 +86,9 @@ async def _forget_said(
         raise unknown
     whole = joined([occurrences for _, occurrences in each])
     if not erase and not dry_run:
+        notes = f" and {len(whole.notes)} notes" if whole.notes else ""
         raise EntityNotFound(
-            f"no memory is about {name!r}; {len(whole.messages)} messages name it: with_messages erases them",
+            f"no memory is about {name!r}; {len(whole.messages)} messages{notes} name it: with_messages erases them",
             field="name",
         )
     refuse_higher(whole, caller)
