@@ -248,7 +248,8 @@ def _printable(text: str, name: str) -> str:
     for letter in text:
         if not letter.isprintable() and letter not in JOINERS:
             raise InvalidArgument(
-                f"{name} has U+{ord(letter):04X}, which is not seen or moves what is; leave it out", field=name
+                f"{name} has U+{ord(letter):04X}, which cannot be seen, or turns the order of others; leave it out",
+                field=name,
             )
     return text
 

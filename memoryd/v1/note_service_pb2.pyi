@@ -53,8 +53,8 @@ class PutNoteRequest(google.protobuf.message.Message):
     expire_after_s: builtins.int
     """In how many seconds it expires. Zero: never."""
     expire_after_access_s: builtins.int
-    """How many seconds after it was last read, or put, it expires, 60 at the least; with expire_after_s at the first of
-    the two. Zero: reading changes nothing.
+    """How many seconds after it was last read, or put, it expires, 60 at the least; with expire_after_s the earlier of
+    the two counts. Zero: reading changes nothing.
     """
     expected_revision: builtins.int
     """The revision that it must have; 0: there must be none. Unset: any."""
