@@ -80,7 +80,7 @@ stubs-check: $(READY)
 client: $(READY)  ## Write the plain client from the one for asyncio
 	$(BIN)/python client/generate_sync.py
 
-completion: $(READY)  ## Write the completion scripts of both commands from their parsers
+completion: $(READY)  ## Write the completion scripts of the commands from their parsers
 	$(BIN)/python sandbox_cli/generate_completion.py
 
 completion-check: $(READY)

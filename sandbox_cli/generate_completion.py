@@ -1,5 +1,5 @@
 """
-Write the completion scripts of both commands, with shtab, from their parsers, so that they cannot lag behind them.
+Write the completion scripts of the commands, with shtab, from their parsers, so that they cannot lag behind them.
 
     python sandbox_cli/generate_completion.py            writes …/completions/
     python sandbox_cli/generate_completion.py --check    fails if one of them is stale
@@ -14,6 +14,7 @@ from pathlib import Path
 
 import memory_cli
 import memory_cli.parser
+import memory_mcp.parser
 import shtab
 
 import memoryd.cli
@@ -22,6 +23,7 @@ import memoryd.cli.main
 SHELLS = ("bash", "zsh", "fish")
 COMMANDS = (
     (memory_cli.parser.make_parser, Path(memory_cli.__file__).parent / "completions"),
+    (memory_mcp.parser.make_parser, Path(memory_mcp.__file__).parent / "completions"),
     (memoryd.cli.main.make_parser, Path(memoryd.cli.__file__).parent / "completions"),
 )
 

@@ -290,7 +290,7 @@ _MODULES = (
 
 _PARTS = ("admin_calls", "aio", "aio_conversations", "aio_notes", "aio_operations", "calls", "client",
           "conversation_calls", "conversations", "credentials", "endpoint", "failures", "grant_calls",
-          "knowledge_calls", "note_calls", "notes", "operations")  # fmt: skip
+          "json_text", "knowledge_calls", "note_calls", "notes", "operations")  # fmt: skip
 
 
 _SHOWN_AS = {"Memory": "ShownMemory"}

@@ -56,11 +56,11 @@ def _client(args: argparse.Namespace) -> Any:
         client.close()
         raise Usage("--no-user is for the host's admin socket; here the daemon knows who you ask for: memory whoami")
     if is_admin(client.target) and not identity.user_id and not token and not args.no_user:
-        client = client.acting_for(user_id=_login(), chat_id=identity.chat_id, agent_id=identity.agent_id)
+        client = client.acting_for(user_id=login_name(), chat_id=identity.chat_id, agent_id=identity.agent_id)
     return client
 
 
-def _login() -> str:
+def login_name() -> str:
     """Return the login name; empty where there is none, as in some containers."""
     import getpass
 

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields, is_dataclass, replace
-from datetime import datetime, timedelta
-from enum import Enum
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import datetime
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
+
+from memory_client.json_text import as_json
 
 from memoryd.model.limits import MIN_ID_PREFIX
 from memoryd.model.memory import ShownMemory, State
 from memoryd.model.results import Hit, LegScore, Miss
-from memoryd.model.times import rfc3339
 from memoryd.model.trust import Trust
 
 if TYPE_CHECKING:
@@ -44,38 +43,6 @@ __all__ = [
 KIBI = 1024
 
 
-def _plain(value: Any) -> Any:
-    """Return a value in JSON's types; keys are the contract's field names, enums lower case, times RFC 3339."""
-    if isinstance(value, Enum):
-        return value.value
-    if isinstance(value, datetime):
-        return rfc3339(value)
-    if isinstance(value, timedelta):
-        return value.total_seconds()
-    if is_dataclass(value):
-        shown = (item for item in fields(value) if not item.metadata.get("internal"))
-        return {item.name: _plain(getattr(value, item.name)) for item in shown}
-    if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, frozenset):
-        return sorted(_plain(item) for item in value)
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return value
-
-
-def as_json(value: Any, *, indent: int | None = 2) -> str:
-    """
-    Return a value as one JSON document; without an indent on one line.
-
-    What could drive a terminal or turn the order of its letters round is escaped.
-    """
-    text = json.dumps(_plain(value), ensure_ascii=False, indent=indent)
-    if text.isascii() and "\x7f" not in text:
-        return text
-    return "".join(letter if letter.isprintable() or letter == "\n" else _escaped(letter) for letter in text)
-
-
 def error_json(error: Any, code: str = "", reason: str = "") -> str:
     """Return what failed as one JSON document: a MemorydError, or a text with its code and reason."""
     return as_json(
@@ -93,10 +60,6 @@ def error_json(error: Any, code: str = "", reason: str = "") -> str:
 def list_json(name: str, items: Sequence[Any], *, more: bool = False) -> str:
     """Return the one shape of a list: the items under their name, and whether there are more."""
     return as_json({name: items, "more": more})
-
-
-def _escaped(letter: str) -> str:
-    return f"\\u{ord(letter):04x}" if letter.isascii() else json.dumps(letter)[1:-1]
 
 
 def one_line(text: str) -> str:

@@ -1,0 +1,1 @@
+"""memoryd as a server of the Model Context Protocol: the command `memory-mcp`."""
