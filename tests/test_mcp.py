@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-import os
-import subprocess
-import sys
-import tomllib
-from contextlib import asynccontextmanager, contextmanager
-from pathlib import Path
 
 import httpx2 as httpx
 import pytest
 from mcp.client.client import Client
-from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 from memory_client import MessageDraft
-from memory_mcp.http import Listen
-from memory_mcp.main import main
 from memory_mcp.tools import TOOLS
 
-from memoryd.errors import InvalidArgument
-from tests.doors import a_world, socket_of
-from tests.support import BIN, PATIENCE_S, short_folder, until
+from tests.doors import a_world, socket_of, spec
+from tests.mcp_helpers import a_caller, http_server, on_stdio, over_http, refused, text_of, told
+from tests.support import PATIENCE_S, short_folder, until
 
 ERAS = ("legacy", "auto")
 HOSTILE = (
@@ -37,63 +29,6 @@ def served(world):
     """A server of streamable HTTP before the world's shared socket; gives the URL."""
     with http_server(world.shared) as (url, _):
         yield url
-
-
-@contextmanager
-def http_server(endpoint: str, listen: str = "127.0.0.1:0", **env: str):
-    command = [BIN / "memory-mcp", "http", "--endpoint", endpoint, "--listen", listen]
-    values = {"PATH": os.environ["PATH"], **env}
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=values) as process:
-        said = process.stderr.readline()
-        try:
-            yield said.partition("memory-mcp: ")[2].strip(), process
-        finally:
-            process.terminate()
-            process.wait(PATIENCE_S)
-
-
-@asynccontextmanager
-async def on_stdio(endpoint: str, *words: str, era: str = "auto", **env: str):
-    values = {"PATH": os.environ["PATH"], "MEMORY_ENDPOINT": endpoint, **env}
-    parameters = StdioServerParameters(command=str(BIN / "memory-mcp"), args=list(words), env=values)
-    async with Client(stdio_client(parameters), mode=era) as client:
-        yield client
-
-
-@asynccontextmanager
-async def over_http(url: str, token: str, era: str = "auto"):
-    async with httpx.AsyncClient(headers={"Authorization": f"Bearer {token}"}, timeout=PATIENCE_S) as sender:
-        async with Client(streamable_http_client(url, http_client=sender), mode=era) as client:
-            yield client
-
-
-@asynccontextmanager
-async def a_caller(world, served, transport: str, era: str, *allow: str, **grant):
-    if transport == "stdio":
-        async with on_stdio(socket_of(world.sandbox(*allow, **grant)), era=era) as client:
-            yield client
-    else:
-        async with over_http(served, world.token(*allow, **grant), era) as client:
-            yield client
-
-
-def text_of(result) -> str:
-    return result.content[0].text
-
-
-async def told(client, tool: str, **given):
-    """What a tool answers that succeeds; its text is the same JSON, but for a context."""
-    result = await client.call_tool(tool, given)
-    assert not result.is_error, text_of(result)
-    if tool != "context":
-        assert json.loads(text_of(result)) == result.structured_content
-    return result.structured_content
-
-
-async def refused(client, tool: str, **given) -> str:
-    result = await client.call_tool(tool, given)
-    assert result.is_error, result.structured_content
-    return text_of(result)
 
 
 @pytest.mark.parametrize("era", ERAS)
@@ -266,8 +201,6 @@ async def test_hostile_texts_come_back_as_they_are_and_drive_no_terminal(world, 
 
 
 async def test_tokens_on_one_server_see_each_only_their_own(world, served, user):
-    import asyncio
-
     names = [f"{user}-{n}" for n in range(5)]
     tokens = {name: world.token(user_id=name) for name in names}
 
@@ -312,6 +245,7 @@ def test_http_takes_no_request_without_a_token_that_counts_or_from_a_web_page(wo
     assert asked(**good, Host="127.0.0.1.evil.example:80") == 421
     assert asked(**good, Origin="http://evil.example") == 403
     assert asked(**good, Origin="null") == 403
+    assert httpx.get(served, headers={**accept, **good}).status_code == 405
     large = httpx.post(served, headers={**accept, **good}, content=b"[" + b" " * (2 << 20) + b"]")
     assert large.status_code in {400, 413}
     for garbage in (b"", b"{", b"[" * 100_000, b'{"jsonrpc": "2.0"}', b"\xff\xfe", b"null"):
@@ -322,8 +256,6 @@ def test_http_takes_no_request_without_a_token_that_counts_or_from_a_web_page(wo
 
 async def test_a_token_that_is_taken_back_counts_no_longer(world, served, user):
     with world.admin() as host:
-        from tests.doors import spec
-
         issued = host.issue_token(spec(user_id=user, chat_ids=()))
         async with over_http(served, issued.token) as client:
             await told(client, "remember", text="I keep bees")
@@ -347,6 +279,20 @@ async def test_the_server_outlives_the_daemon(user):
             assert [memory["text"] for memory in listed["memories"]] == ["I keep bees"]
 
 
+async def test_while_the_daemon_is_away_http_says_so_and_takes_no_token_for_bad(user):
+    with short_folder() as place, a_world(place) as world, http_server(world.shared) as (url, _):
+        token = world.token(user_id=user)
+        async with over_http(url, token) as client:
+            await told(client, "remember", text="I keep bees")
+        world.daemon.kill()
+        message = {"jsonrpc": "2.0", "id": 1, "method": "ping", "params": {}}
+        headers = {"Accept": "application/json, text/event-stream", "Authorization": f"Bearer {token}"}
+        assert httpx.post(url, headers=headers, json=message, timeout=PATIENCE_S).status_code == 200
+        world.daemon.start()
+        async with over_http(url, token) as client:
+            assert [memory["text"] for memory in (await told(client, "list_memories"))["memories"]] == ["I keep bees"]
+
+
 async def test_on_a_unix_socket_that_others_cannot_open(world, user):
     with short_folder() as place:
         path = place / "mcp.sock"
@@ -364,94 +310,3 @@ async def test_on_a_unix_socket_that_others_cannot_open(world, user):
             process.wait(PATIENCE_S)
             until(lambda: not path.exists())
             assert not path.exists()
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        ([], "--user ID"),
-        (["http"], "admin socket"),
-        (["http", "--listen", "0.0.0.0:80"], "TLS"),
-        (["http", "--listen", "10.0.0.1:80"], "TLS"),
-        (["http", "--listen", "[::]:80"], "TLS"),
-        (["http", "--listen", "127.0.0.1:99999"], "neither"),
-        (["http", "--listen", "unix:relative"], "absolute"),
-        (["serve"], "no command"),
-        (["config", "emacs"], "invalid choice"),
-        (["config", "claude", "--user", ""], "empty"),
-    ],
-)
-def test_what_makes_no_sense_is_said_in_one_line(world, capsys, monkeypatch, words, said):
-    for name in [name for name in os.environ if name.startswith("MEMORY_")]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("MEMORY_ENDPOINT", world.daemon.endpoint)
-    assert main(words) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert said in err
-    assert err.count("\n") == 1
-
-
-def test_where_it_may_listen():
-    assert Listen.read("localhost:0") == Listen(host="127.0.0.1", port=0)
-    assert Listen.read("[::1]:8765") == Listen(host="::1", port=8765)
-    assert Listen.read("unix:///run/x.sock") == Listen(path="/run/x.sock")
-    for text in ("", "x", ":80", "example.org:80", "127.0.0.1:", "127.0.0.1:-1", "unix:"):
-        with pytest.raises(InvalidArgument):
-            Listen.read(text)
-
-
-def _configured(capsys, monkeypatch, *words: str, **env: str) -> str:
-    for name in [name for name in os.environ if name.startswith("MEMORY_")]:
-        monkeypatch.delenv(name)
-    for name, value in env.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setattr(sys, "argv", [str(BIN / "memory-mcp")])
-    assert main(["config", *words]) == 0
-    out, err = capsys.readouterr()
-    assert err.startswith("# ")
-    return out
-
-
-def test_the_snippet_of_every_host(capsys, monkeypatch):
-    socket = "unix:///run/memory/memory.sock"
-    for host in ("claude", "cursor", "vscode"):
-        entry = json.loads(_configured(capsys, monkeypatch, host, "--user", 'al"ice', MEMORY_ENDPOINT=socket))
-        started = entry["servers" if host == "vscode" else "mcpServers"]["memory"]
-        assert started["command"] == str(BIN / "memory-mcp")
-        assert started["args"] == ["--user", 'al"ice']
-        assert started["env"] == {"MEMORY_ENDPOINT": socket}
-        called = _configured(
-            capsys,
-            monkeypatch,
-            host,
-            "--url",
-            "http://127.0.0.1:8765/mcp",
-            MEMORY_TOKEN="secret-token",  # noqa: S106  none
-        )
-        assert "http://127.0.0.1:8765/mcp" in called
-        assert "secret-token" not in called
-        assert "Bearer ${" in called
-    entry = tomllib.loads(_configured(capsys, monkeypatch, "codex", "--user", 'a"\\', MEMORY_ENDPOINT=socket))
-    assert entry["mcp_servers"]["memory"]["args"] == ["--user", 'a"\\']
-    assert entry["mcp_servers"]["memory"]["env"] == {"MEMORY_ENDPOINT": socket}
-    called = tomllib.loads(_configured(capsys, monkeypatch, "codex", "--url", "http://127.0.0.1:1/mcp"))
-    assert called["mcp_servers"]["memory"] == {"url": "http://127.0.0.1:1/mcp", "bearer_token_env_var": "MEMORY_TOKEN"}
-
-
-async def test_what_config_prints_starts_a_server_that_works(world, user, capsys, monkeypatch):
-    printed = _configured(capsys, monkeypatch, "claude", "--user", user, "--endpoint", world.daemon.endpoint)
-    entry = json.loads(printed)["mcpServers"]["memory"]
-    parameters = StdioServerParameters(
-        command=entry["command"], args=entry["args"], env={"PATH": os.environ["PATH"], **entry["env"]}
-    )
-    async with Client(stdio_client(parameters)) as client:
-        assert (await told(client, "whoami"))["user_id"] == user
-
-
-def test_the_base_starts_without_the_protocols_library():
-    code = (
-        "import sys; import memory_client, memory_cli.main; sys.exit('mcp' in sys.modules or 'pydantic' in sys.modules)"
-    )
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-    assert not any("mcp" in path.name for path in Path(BIN.parent).glob("memory_client*"))

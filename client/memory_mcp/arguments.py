@@ -2,7 +2,7 @@
 What a model may say when it calls a tool.
 
 No argument says who asks: the socket or the token does. An argument that is not known is refused, so that a model never
-believes that it searched for somebody else.
+believes that it searched for someone else.
 """
 
 from __future__ import annotations

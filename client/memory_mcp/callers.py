@@ -16,7 +16,7 @@ from mcp.server.auth.middleware.auth_context import get_access_token
 from mcp.server.auth.provider import AccessToken
 from memory_client import AsyncMemoryClient, Credentials
 
-from memoryd.errors import PermissionDenied, Unauthenticated
+from memoryd.errors import MemorydError, Unauthenticated
 from memoryd.model.grant import Door
 
 __all__ = ["ByToken", "Callers", "OneCaller"]
@@ -81,22 +81,32 @@ class ByToken:
             yield known.client
 
     async def verify_token(self, token: str) -> AccessToken | None:
-        """Return whose a token is, by the daemon's word; None where it counts for nothing."""
+        """
+        Return whose a token is, by the daemon's word; None where it counts for nothing.
+
+        While the daemon is away any token passes, and its calls then tell that it is: a 401 would say that the token
+        is bad.
+        """
+        try:
+            counts = await self._counts(token)
+        except Unauthenticated:
+            counts = False
+        except MemorydError:
+            counts = True
+        if not counts:
+            await self._drop(token)
+            return None
+        return AccessToken(token=token, client_id="memoryd", scopes=[])
+
+    async def _counts(self, token: str) -> bool:
         async with self._of(token) as known:
             if known.genuine_until < time.monotonic():
-                try:
-                    who = await known.client.whoami()
-                except Unauthenticated:
-                    self._drop(token)
-                    return None
+                who = await known.client.whoami()
                 if who.door not in {Door.SHARED, Door.TCP}:
-                    log.error(
-                        "the endpoint is the %s socket, which asks for no token: nothing is served", who.door.value
-                    )
-                    self._drop(token)
-                    return None
+                    log.error("the %s socket asks for no token: nothing is served from it", who.door.value)
+                    return False
                 known.genuine_until = time.monotonic() + GENUINE_S
-        return AccessToken(token=token, client_id="memoryd", scopes=[])
+        return True
 
     @asynccontextmanager
     async def _of(self, token: str) -> AsyncIterator[_Known]:
@@ -115,7 +125,7 @@ class ByToken:
         try:
             async with known.turns:
                 yield known
-        except (Unauthenticated, PermissionDenied):
+        except Unauthenticated:
             known.genuine_until = 0.0
             raise
         finally:
@@ -123,14 +133,14 @@ class ByToken:
             if known.dropped and not known.uses:
                 await known.client.close()
 
-    def _drop(self, token: str) -> None:
-        """Forget a token; its channel is closed by whoever uses it last."""
+    async def _drop(self, token: str) -> None:
         known = self._known.pop(_name_of(token), None)
         if known is not None:
-            known.dropped = True
+            await _leave(known)
 
 
 async def _leave(known: _Known) -> None:
+    """Close the channel of a token that was forgotten; where calls are under way, the last of them closes it."""
     known.dropped = True
     if not known.uses:
         await known.client.close()

@@ -19,7 +19,8 @@ from mcp.server.auth.settings import AuthSettings
 from mcp.server.transport_security import TransportSecuritySettings
 from memory_client.endpoint import is_admin, resolve_endpoint
 from pydantic import AnyHttpUrl
-from starlette.applications import Starlette
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from memory_mcp.callers import ByToken
 from memory_mcp.server import make_server
@@ -69,7 +70,8 @@ class Listen:
     def open(self) -> socket.socket:
         """Return a socket that listens there, a Unix socket for this user alone."""
         if not self.path:
-            opened = socket.socket(socket.AF_INET6 if ":" in self.host else socket.AF_INET)
+            family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
+            opened = socket.socket(family, proto=socket.IPPROTO_TCP)  # without it asyncio sets no TCP_NODELAY: 40 ms
             opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             opened.bind((self.host, self.port))
             return opened
@@ -102,10 +104,25 @@ def _remove_stale(path: str) -> None:
     raise InvalidArgument(f"--listen unix:{path}: another server listens there", field="listen")
 
 
-def application(callers: ByToken) -> Starlette:
+class OnlyPost:
+    """Refuses what would hold a stream open for nothing: this server has nothing to say unasked."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        if scope["type"] == "http" and scope["method"] != "POST":
+            refusal = Response("this server takes POST alone", status_code=405, headers={"Allow": "POST"})
+            await refusal(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+
+def application(callers: ByToken) -> ASGIApp:
     """Return the ASGI application; requests without a token that counts get 401."""
     names = ("127.0.0.1", "localhost", "[::1]")
-    return make_server(callers).streamable_http_app(
+    app = make_server(callers).streamable_http_app(
         streamable_http_path=PATH,
         json_response=True,
         stateless_http=True,
@@ -120,6 +137,7 @@ def application(callers: ByToken) -> Starlette:
             issuer_url=AnyHttpUrl("http://localhost"), resource_server_url=None, validate_token_resource=False
         ),
     )
+    return OnlyPost(app)
 
 
 def serve(listen: Listen, endpoint: str | None, ca_file: str = "") -> None:

@@ -71,11 +71,17 @@ def make_server(callers: Callers) -> Server[Any]:
         title="memoryd",
         version=version("memoryd"),
         instructions=INSTRUCTIONS,
+        get_tool_input_schema=_input_schema,  # else each call over HTTP would list the tools first
         on_list_tools=list_tools,
         on_call_tool=call_tool,
         on_list_resources=list_resources,
         on_read_resource=read_resource,
     )
+
+
+def _input_schema(name: str) -> dict[str, Any] | None:
+    tool = TOOLS.get(name)
+    return None if tool is None else tool.shown.input_schema
 
 
 async def _permissions(callers: Callers) -> frozenset[Any]:

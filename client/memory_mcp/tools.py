@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import mcp_types as types
@@ -26,7 +27,7 @@ from memoryd.model.query import Filter
 __all__ = ["TOOLS", "Tool"]
 
 PAGE = 50
-RECENT_TOKENS = 6000  # of the daemon's counter; a model's window holds more than this beside it
+RECENT_TOKENS = 6000  # of the daemon's counter; a model's window holds more than this
 
 READS = types.ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
 ADDS = types.ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
@@ -34,7 +35,7 @@ APPENDS = ADDS.model_copy(update={"idempotent_hint": False})
 DESTROYS = ADDS.model_copy(update={"destructive_hint": True})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Tool:
     """One tool."""
 
@@ -48,7 +49,7 @@ class Tool:
     answers: type[BaseModel]
     run: Callable[[AsyncMemoryClient, Any], Awaitable[BaseModel]]
 
-    @property
+    @cached_property
     def shown(self) -> types.Tool:
         """The tool as it is listed."""
         return types.Tool(

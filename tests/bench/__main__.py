@@ -28,6 +28,7 @@ from memoryd.v1 import identity_service_pb2, identity_service_pb2_grpc, memory_p
 from memoryd.v1 import memory_service_pb2 as pb
 from tests.bench import embedding, identity, knowledge, operations, talk
 from tests.bench.callers import callers
+from tests.bench.mcp import mcp
 from tests.bench.night import endpoint, night
 from tests.bench.notes import notes
 from tests.bench.report import HEAD, compare_with, cpu_s, one, quantile, row, rss_mb, scratch
@@ -342,7 +343,7 @@ def main() -> None:
         default="",
         help="comma-separated: start,cold,search,sentences,rss,cli,add,beside,batch,million,"
         "identity,listeners,flood,judged,upkeep,crowd,callers,embedding,reembed,append,talk,context,pages,night,endpoint,scaling,"
-        "backup,metrics,notes",
+        "backup,metrics,notes,mcp",
     )
     parser.add_argument("--chart", type=Path, help="write the curves of scaling as a picture (SVG)")
     args = parser.parse_args()
@@ -360,6 +361,7 @@ def main() -> None:
         "metrics": operations.metrics,
         "backup": lambda: operations.backup(quick=args.quick),
         "notes": lambda: notes(quick=args.quick),
+        "mcp": mcp,
         "scaling": lambda: scaling(quick=args.quick, chart=args.chart),
     }
     parts = IDENTITY | KNOWLEDGE | EMBEDDING | TALK | growing

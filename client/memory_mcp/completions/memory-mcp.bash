@@ -10,7 +10,7 @@ _shtab_memory_mcp_subparsers=(http config completion)
 _shtab_memory_mcp_http_option_strings=(-h --help --endpoint --listen)
 _shtab_memory_mcp_config_option_strings=(-h --help --url --endpoint --user --chat --agent)
 _shtab_memory_mcp_completion_option_strings=(-h --help)
-_shtab_memory_mcp_option_strings=(-h --help --endpoint --user --chat --agent)
+_shtab_memory_mcp_option_strings=(-h --help --version --endpoint --user --chat --agent)
 
 _shtab_memory_mcp_config_pos_0_choices=(claude cursor vscode codex)
 _shtab_memory_mcp_completion_pos_0_choices=(bash zsh fish)
@@ -25,6 +25,7 @@ _shtab_memory_mcp_completion___help_nargs=0
 _shtab_memory_mcp_pos_0_nargs=A...
 _shtab_memory_mcp__h_nargs=0
 _shtab_memory_mcp___help_nargs=0
+_shtab_memory_mcp___version_nargs=0
 
 # $1=COMP_WORDS[1]
 _shtab_compgen_files() {

@@ -56,6 +56,7 @@ complete -c memory-mcp -e
 complete -c memory-mcp -f
 
 complete -c memory-mcp -n _shtab_memory_mcp_using -s h -l help -d 'show this help message and exit'
+complete -c memory-mcp -n _shtab_memory_mcp_using -l version -d 'show the version and exit'
 complete -c memory-mcp -n _shtab_memory_mcp_using -l endpoint -x -d 'unix:///path or host:port (MEMORY_ENDPOINT; unset: the default socket)'
 complete -c memory-mcp -n _shtab_memory_mcp_using -l user -x -d 'whose memory it is: needed on the host'"'"'s own socket'
 complete -c memory-mcp -n _shtab_memory_mcp_using -l chat -x -d 'the chat, for what is shared in it'

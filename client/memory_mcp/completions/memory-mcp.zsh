@@ -18,6 +18,7 @@ _shtab_memory_mcp_commands() {
 
 _shtab_memory_mcp_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--version[show the version and exit]"
   "--endpoint[unix\:\/\/\/path or host\:port (MEMORY_ENDPOINT\; unset\: the default socket)]:endpoint:"
   "--user[whose memory it is\: needed on the host\'s own socket]:ID:"
   "--chat[the chat, for what is shared in it]:ID:"
