@@ -1,0 +1,35 @@
+"""Texts and values of other libraries as memoryd stores them: it takes Unicode text in NFC, and changes what is not."""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from typing import Any
+
+from memoryd.errors import MemorydError
+from memoryd.model.validation import check_text
+
+__all__ = ["clean", "exact_json"]
+
+MOST_MARKS = 30  # combining marks in a row, as the daemon has it
+
+
+def exact_json(value: Any) -> str:
+    """Return JSON that no store changes: as it reads where that is NFC, else in ASCII; TypeError for no JSON."""
+    text = json.dumps(value, ensure_ascii=False)
+    try:
+        kept = check_text(text, "value", limit=len(text) * 4 + 1)
+    except MemorydError:
+        return json.dumps(value)
+    return text if kept == text else json.dumps(value)
+
+
+def clean(text: str, most: int) -> str:
+    """Return the first characters of a text that can be stored: without NUL, lone surrogates and piles of marks."""
+    text = text[:most].replace("\0", " ").encode("utf-8", "replace").decode()
+    kept, marks = [], 0
+    for letter in text:
+        marks = marks + 1 if unicodedata.category(letter).startswith("M") else 0
+        if marks <= MOST_MARKS:
+            kept.append(letter)
+    return "".join(kept)
