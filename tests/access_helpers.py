@@ -27,6 +27,7 @@ NEEDS = {
     "MemoryService/GetMemoryHistory": "get",
     "MemoryService/CorrectMemory": "correct",
     "MemoryService/ConfirmMemory": "correct",
+    "MemoryService/UpdateMemory": "correct",
     "MemoryService/GetMemoryStats": "stats",
     "MemoryService/GetUserProfile": "list",
     "MemoryService/ForgetUser": "delete",

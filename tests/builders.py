@@ -34,6 +34,7 @@ from memoryd.domain.retrieval.recall import recall
 from memoryd.domain.scopes import Scopes
 from memoryd.domain.writing import add, restore
 from memoryd.domain.writing.confirm import confirm
+from memoryd.domain.writing.update import update
 from memoryd.embedding.scheduler import ScheduledEmbedder
 from memoryd.identity.grants import Grants
 from memoryd.index.analysis import analyse, indexed_memory
@@ -44,6 +45,7 @@ from memoryd.model.context import ContextRequest
 from memoryd.model.grant import Door, Quota
 from memoryd.model.memory import Draft, Memory, Outcome, ShownMemory, Source
 from memoryd.model.memory_columns import row_of
+from memoryd.model.memory_update import MemoryUpdate
 from memoryd.model.query import Filter, Query
 from memoryd.model.receipt import AddReceipt, StatementOutcome
 from memoryd.model.scope import Scope, Visibility
@@ -249,6 +251,11 @@ class Local(LocalConversations, LocalNotes):
 
     async def confirm(self, memory_id, *, protect=True):
         return await confirm(memory_id, self._caller, self.ports, protect=protect, now=self.clock())
+
+    async def update(self, memory_id, **given):
+        values = {name: None if value == "never" else value for name, value in given.items()}
+        wanted = MemoryUpdate(mask=frozenset(given), **values)
+        return await update(memory_id, wanted, self._caller, self.ports, now=self.clock())
 
     async def people(self, *, page_size=0, page_token=""):
         return await profiles.list_people(

@@ -36,6 +36,7 @@ REQUESTS: dict[str, Callable[[World], dict]] = {
     "MemoryService/GetMemoryHistory": lambda w: {"id": stored(w)},
     "MemoryService/CorrectMemory": lambda w: {"id": own(w).id, "content": "said better"},
     "MemoryService/ConfirmMemory": lambda w: {"id": own(w).id},
+    "MemoryService/UpdateMemory": lambda w: {"id": own(w).id, "update_mask": {"paths": ["tags"]}},
     "MemoryService/GetMemoryStats": lambda w: {},
     "MemoryService/GetUserProfile": lambda w: {},
     "MemoryService/ForgetUser": lambda w: {"dry_run": True},
@@ -195,7 +196,8 @@ def test_whatever_changes_something_is_marked_so():
     assert changing == {
         "MemoryService/AddMemory", "MemoryService/BatchAddMemories", "MemoryService/DeleteMemory",
         "MemoryService/RestoreMemory", "MemoryService/DeleteMemories", "MemoryService/CorrectMemory",
-        "MemoryService/ConfirmMemory", "EntityService/RenameEntity", "EntityService/SetEntityType",
+        "MemoryService/ConfirmMemory", "MemoryService/UpdateMemory",
+        "EntityService/RenameEntity", "EntityService/SetEntityType",
         "EntityService/MergeEntities", "EntityService/UnmergeEntity", "EntityService/ForgetPerson",
         "AdminService/RunDecay", "ConsolidationService/GetSessionMessages", "ConsolidationService/SaveFacts",
         "ConsolidationService/ApproveProposal", "ConsolidationService/RejectProposal",

@@ -129,7 +129,7 @@ GUIDES = [
 
 
 @pytest.mark.parametrize("name", GUIDES)
-def test_the_python_of_the_guides_runs(name, daemon, user, monkeypatch, capsys):
+def test_the_python_of_the_guides_runs(name, daemon, user, monkeypatch, capfd):
     monkeypatch.setenv("MEMORY_ENDPOINT", daemon.endpoint)
     monkeypatch.setenv("MEMORY_USER_ID", user)
     monkeypatch.setenv("PATH", f"{BIN}:{os.environ['PATH']}")
@@ -137,7 +137,7 @@ def test_the_python_of_the_guides_runs(name, daemon, user, monkeypatch, capsys):
     assert programs
     for program in programs:
         exec(compile(program, name, "exec"), {})  # noqa: S102  our own documentation
-    assert capsys.readouterr().out or name == "conversations.md"  # which asserts by itself
+    assert capfd.readouterr().out or name == "conversations.md"  # which asserts by itself
 
 
 def test_the_unit_holds_what_the_daemon_relies_on():

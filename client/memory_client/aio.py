@@ -9,7 +9,7 @@ import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 import grpc
 
@@ -308,6 +308,19 @@ class AsyncMemoryClient(AsyncConversations, AsyncNotes, AsyncOperations):
     async def confirm(self, memory_id: str, *, protect: bool = True) -> Confirmed:
         """Say that a memory is true; unless protect is False, nothing automatic ends it any more."""
         return await self._send(knowledge_calls.confirm(self.identity, memory_id, protect=protect))
+
+    async def update(
+        self,
+        memory_id: str,
+        *,
+        tags: Sequence[str] | None = None,
+        category: str | None = None,
+        metadata: Mapping[str, str] | None = None,
+        expire_time: datetime | timedelta | Literal["never"] | None = None,
+    ) -> ShownMemory:
+        """Set labels of a memory, or when it expires; None leaves a field as it is, metadata is replaced whole."""
+        given = {"tags": tags, "category": category, "metadata": metadata, "expire_time": expire_time}
+        return await self._send(knowledge_calls.update(self.identity, memory_id, given))
 
     async def people(self, *, page_size: int = 0, page_token: str = "") -> PeoplePage:
         """Return one page of the people that memories name, those named most often first; page_size 0 means 20."""

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from memory_client.calls import Call, build, count, filter_of, memory_call, request_id_of
 from memory_client.endpoint import Identity
+from memoryd.errors import InvalidArgument
 from memoryd.model.entity import EntityType, Profile
-from memoryd.model.memory import Source
+from memoryd.model.memory import ShownMemory, Source
+from memoryd.model.memory_update import MemoryUpdate
 from memoryd.model.query import Filter
 from memoryd.model.reports import (
     EntityMemories,
@@ -22,8 +26,11 @@ from memoryd.wire.conversation import message_from_pb
 from memoryd.wire.entity import profile_from_pb, type_to_pb
 from memoryd.wire.erased import erased_from_pb
 from memoryd.wire.memory import filter_to_pb, memory_from_pb, result_from_pb, source_to_pb, time_from_pb
+from memoryd.wire.memory_update import update_to_pb
 
 __all__ = []
+
+NEVER = "never"
 
 
 def delete_matching(  # noqa: PLR0913  one argument for each field of the contract
@@ -96,6 +103,26 @@ def confirm(identity: Identity, memory_id: str, *, protect: bool) -> Call[Confir
         return Confirmed(memory_from_pb(answer.memory), tuple(answer.superseded_ids))
 
     return memory_call("ConfirmMemory", request, pb.ConfirmMemoryResponse, parse)
+
+
+def update(identity: Identity, memory_id: str, given: Mapping[str, Any]) -> Call[ShownMemory]:
+    """UpdateMemory; what is not given stays as it is, and an end of "never" is none."""
+    pb = memory_service_pb2
+    values = {name: value for name, value in given.items() if value is not None}
+
+    def make() -> Any:
+        ends = values.get("expire_time")
+        if isinstance(ends, timedelta):
+            ends = datetime.now(UTC) + ends
+        elif isinstance(ends, str):
+            if ends != NEVER:
+                raise InvalidArgument(f"expire_time must be a datetime, a timedelta or {NEVER!r}", field="expire_time")
+            ends = None
+        set_values = {**values, "expire_time": ends} if "expire_time" in values else values
+        return update_to_pb(memory_id, MemoryUpdate(mask=frozenset(values), **set_values))
+
+    request = build(make, identity)
+    return memory_call("UpdateMemory", request, pb.UpdateMemoryResponse, lambda answer: memory_from_pb(answer.memory))
 
 
 def people(identity: Identity, *, page_size: int, page_token: str) -> Call[PeoplePage]:

@@ -13,6 +13,7 @@ from memoryd.domain.retrieval.withheld import memory_for, result_for
 from memoryd.domain.scopes import Scopes
 from memoryd.domain.writing import add, restore
 from memoryd.domain.writing.confirm import confirm
+from memoryd.domain.writing.update import update
 from memoryd.errors import InvalidArgument, LimitExceeded, in_part
 from memoryd.model import limits
 from memoryd.model.grant import Permission
@@ -35,6 +36,7 @@ from memoryd.wire.memory import (
     source_from_pb,
     stats_to_pb,
 )
+from memoryd.wire.memory_update import update_from_pb
 from memoryd.wire.profile import profile_to_pb
 
 __all__ = ["MemoryService"]
@@ -186,6 +188,14 @@ class MemoryService:
         done = await confirm(request.id, call.caller, self._ports, now=call.now, **protect)
         call.touched([done.memory.id, *done.superseded_ids])
         return pb.ConfirmMemoryResponse(memory=memory_to_pb(done.memory), superseded_ids=done.superseded_ids)
+
+    async def UpdateMemory(self, request: pb.UpdateMemoryRequest, call: Call) -> pb.UpdateMemoryResponse:
+        wanted = update_from_pb(request)
+        if wanted.ends:
+            call.session.require(Permission.DELETE)
+        memory = await update(request.id, wanted, call.caller, self._ports, now=call.now)
+        call.touched([memory.id])
+        return pb.UpdateMemoryResponse(memory=memory_to_pb(memory_for(memory, call.session.permissions)))
 
     async def GetMemoryStats(self, request: pb.GetMemoryStatsRequest, call: Call) -> pb.GetMemoryStatsResponse:  # noqa: ARG002  it only says who asks
         return stats_to_pb(await browse.stats(call.caller, self._ports.store, now=call.now))

@@ -60,6 +60,7 @@ RULES: Mapping[str, Rule] = {
     "MemoryService/GetMemoryHistory": Rule(Permission.GET),
     "MemoryService/CorrectMemory": Rule(Permission.CORRECT),
     "MemoryService/ConfirmMemory": Rule(Permission.CORRECT),
+    "MemoryService/UpdateMemory": Rule(Permission.CORRECT),
     "MemoryService/GetMemoryStats": Rule(Permission.STATS),
     "MemoryService/GetUserProfile": Rule(Permission.LIST),
     "MemoryService/ForgetUser": Rule(Permission.DELETE),

@@ -6,6 +6,7 @@ Remembering, recalling and forgetting."""
 import builtins
 import collections.abc
 import google.protobuf.descriptor
+import google.protobuf.field_mask_pb2
 import google.protobuf.internal.containers
 import google.protobuf.message
 import google.protobuf.timestamp_pb2
@@ -913,6 +914,107 @@ class ConfirmMemoryResponse(google.protobuf.message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
 
 Global___ConfirmMemoryResponse: typing_extensions.TypeAlias = ConfirmMemoryResponse
+
+@typing.final
+class UpdateMemoryRequest(google.protobuf.message.Message):
+    """Which memory to change, and what of it."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    @typing.final
+    class MetadataEntry(google.protobuf.message.Message):
+        DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: builtins.int
+        VALUE_FIELD_NUMBER: builtins.int
+        key: builtins.str
+        value: builtins.str
+        def __init__(
+            self,
+            *,
+            key: builtins.str = ...,
+            value: builtins.str = ...,
+        ) -> None: ...
+        _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["key", b"key", "value", b"value"]
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+
+    AGENT_ID_FIELD_NUMBER: builtins.int
+    USER_ID_FIELD_NUMBER: builtins.int
+    CHAT_ID_FIELD_NUMBER: builtins.int
+    ID_FIELD_NUMBER: builtins.int
+    TAGS_FIELD_NUMBER: builtins.int
+    CATEGORY_FIELD_NUMBER: builtins.int
+    METADATA_FIELD_NUMBER: builtins.int
+    EXPIRE_TIME_FIELD_NUMBER: builtins.int
+    UPDATE_MASK_FIELD_NUMBER: builtins.int
+    agent_id: builtins.str
+    """The agent it belongs to. Empty: "default"."""
+    user_id: builtins.str
+    """The user who asks."""
+    chat_id: builtins.str
+    """The chat in which is asked."""
+    id: builtins.str
+    """The id, or a unique prefix of at least 8 characters. Required."""
+    category: builtins.str
+    """Its category from now on; as in AddMemory."""
+    @property
+    def tags(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
+        """Its tags from now on; as in AddMemory."""
+
+    @property
+    def metadata(self) -> google.protobuf.internal.containers.ScalarMap[builtins.str, builtins.str]:
+        """All of its metadata from now on; as in AddMemory."""
+
+    @property
+    def expire_time(self) -> google.protobuf.timestamp_pb2.Timestamp:
+        """When it expires, in the future. Unset: never."""
+
+    @property
+    def update_mask(self) -> google.protobuf.field_mask_pb2.FieldMask:
+        """Which of "tags", "category", "metadata" and "expire_time" are set; the others stay as they are. Required."""
+
+    def __init__(
+        self,
+        *,
+        agent_id: builtins.str = ...,
+        user_id: builtins.str = ...,
+        chat_id: builtins.str = ...,
+        id: builtins.str = ...,
+        tags: collections.abc.Iterable[builtins.str] | None = ...,
+        category: builtins.str = ...,
+        metadata: collections.abc.Mapping[builtins.str, builtins.str] | None = ...,
+        expire_time: google.protobuf.timestamp_pb2.Timestamp | None = ...,
+        update_mask: google.protobuf.field_mask_pb2.FieldMask | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["expire_time", b"expire_time", "update_mask", b"update_mask"]
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["agent_id", b"agent_id", "category", b"category", "chat_id", b"chat_id", "expire_time", b"expire_time", "id", b"id", "metadata", b"metadata", "tags", b"tags", "update_mask", b"update_mask", "user_id", b"user_id"]
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+
+Global___UpdateMemoryRequest: typing_extensions.TypeAlias = UpdateMemoryRequest
+
+@typing.final
+class UpdateMemoryResponse(google.protobuf.message.Message):
+    """What was changed."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    MEMORY_FIELD_NUMBER: builtins.int
+    @property
+    def memory(self) -> memoryd.v1.memory_pb2.Memory:
+        """The memory as it is now."""
+
+    def __init__(
+        self,
+        *,
+        memory: memoryd.v1.memory_pb2.Memory | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["memory", b"memory"]
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["memory", b"memory"]
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+
+Global___UpdateMemoryResponse: typing_extensions.TypeAlias = UpdateMemoryResponse
 
 @typing.final
 class GetMemoryStatsRequest(google.protobuf.message.Message):

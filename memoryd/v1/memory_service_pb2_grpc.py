@@ -102,6 +102,11 @@ class MemoryServiceStub(object):
                 request_serializer=memoryd_dot_v1_dot_memory__service__pb2.ConfirmMemoryRequest.SerializeToString,
                 response_deserializer=memoryd_dot_v1_dot_memory__service__pb2.ConfirmMemoryResponse.FromString,
                 _registered_method=True)
+        self.UpdateMemory = channel.unary_unary(
+                '/memoryd.v1.MemoryService/UpdateMemory',
+                request_serializer=memoryd_dot_v1_dot_memory__service__pb2.UpdateMemoryRequest.SerializeToString,
+                response_deserializer=memoryd_dot_v1_dot_memory__service__pb2.UpdateMemoryResponse.FromString,
+                _registered_method=True)
         self.GetMemoryStats = channel.unary_unary(
                 '/memoryd.v1.MemoryService/GetMemoryStats',
                 request_serializer=memoryd_dot_v1_dot_memory__service__pb2.GetMemoryStatsRequest.SerializeToString,
@@ -247,6 +252,17 @@ class MemoryServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def UpdateMemory(self, request, context):
+        """Sets labels or the end of a live memory; what it says stays, and so does its id. Idempotent. The caller must hold
+        "correct", and for expire_time "delete" too. Errors: NOT_FOUND (MEMORY_NOT_FOUND): stop. INVALID_ARGUMENT
+        (ID_AMBIGUOUS): give more of the id. INVALID_ARGUMENT (INVALID_FIELD): a label holds a credential; leave it out.
+        PERMISSION_DENIED (TRUST_TOO_LOW): it is of higher trust, or another user's of a chat; stop. ABORTED (CONFLICT): it
+        is superseded or expired; restore it first.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def GetMemoryStats(self, request, context):
         """Counts what the caller sees. Idempotent. The caller must hold "stats".
         """
@@ -331,6 +347,11 @@ def add_MemoryServiceServicer_to_server(servicer, server):
                     servicer.ConfirmMemory,
                     request_deserializer=memoryd_dot_v1_dot_memory__service__pb2.ConfirmMemoryRequest.FromString,
                     response_serializer=memoryd_dot_v1_dot_memory__service__pb2.ConfirmMemoryResponse.SerializeToString,
+            ),
+            'UpdateMemory': grpc.unary_unary_rpc_method_handler(
+                    servicer.UpdateMemory,
+                    request_deserializer=memoryd_dot_v1_dot_memory__service__pb2.UpdateMemoryRequest.FromString,
+                    response_serializer=memoryd_dot_v1_dot_memory__service__pb2.UpdateMemoryResponse.SerializeToString,
             ),
             'GetMemoryStats': grpc.unary_unary_rpc_method_handler(
                     servicer.GetMemoryStats,
@@ -658,6 +679,33 @@ class MemoryService(object):
             '/memoryd.v1.MemoryService/ConfirmMemory',
             memoryd_dot_v1_dot_memory__service__pb2.ConfirmMemoryRequest.SerializeToString,
             memoryd_dot_v1_dot_memory__service__pb2.ConfirmMemoryResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def UpdateMemory(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/memoryd.v1.MemoryService/UpdateMemory',
+            memoryd_dot_v1_dot_memory__service__pb2.UpdateMemoryRequest.SerializeToString,
+            memoryd_dot_v1_dot_memory__service__pb2.UpdateMemoryResponse.FromString,
             options,
             channel_credentials,
             insecure,

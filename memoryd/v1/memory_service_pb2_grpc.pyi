@@ -108,6 +108,13 @@ class MemoryServiceStub:
     PERMISSION_DENIED (TRUST_TOO_LOW): it is of higher trust; stop. ABORTED (CONFLICT): it is superseded or expired;
     restore it first.
     """
+    UpdateMemory: grpc.UnaryUnaryMultiCallable[memoryd.v1.memory_service_pb2.UpdateMemoryRequest, memoryd.v1.memory_service_pb2.UpdateMemoryResponse]
+    """Sets labels or the end of a live memory; what it says stays, and so does its id. Idempotent. The caller must hold
+    "correct", and for expire_time "delete" too. Errors: NOT_FOUND (MEMORY_NOT_FOUND): stop. INVALID_ARGUMENT
+    (ID_AMBIGUOUS): give more of the id. INVALID_ARGUMENT (INVALID_FIELD): a label holds a credential; leave it out.
+    PERMISSION_DENIED (TRUST_TOO_LOW): it is of higher trust, or another user's of a chat; stop. ABORTED (CONFLICT): it
+    is superseded or expired; restore it first.
+    """
     GetMemoryStats: grpc.UnaryUnaryMultiCallable[memoryd.v1.memory_service_pb2.GetMemoryStatsRequest, memoryd.v1.memory_service_pb2.GetMemoryStatsResponse]
     """Counts what the caller sees. Idempotent. The caller must hold "stats"."""
     GetUserProfile: grpc.UnaryUnaryMultiCallable[memoryd.v1.memory_service_pb2.GetUserProfileRequest, memoryd.v1.memory_service_pb2.GetUserProfileResponse]
@@ -208,6 +215,13 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     Errors: NOT_FOUND (MEMORY_NOT_FOUND): stop. INVALID_ARGUMENT (ID_AMBIGUOUS): give more of the id.
     PERMISSION_DENIED (TRUST_TOO_LOW): it is of higher trust; stop. ABORTED (CONFLICT): it is superseded or expired;
     restore it first.
+    """
+    UpdateMemory: grpc.aio.UnaryUnaryMultiCallable[memoryd.v1.memory_service_pb2.UpdateMemoryRequest, memoryd.v1.memory_service_pb2.UpdateMemoryResponse]  # type: ignore[assignment]
+    """Sets labels or the end of a live memory; what it says stays, and so does its id. Idempotent. The caller must hold
+    "correct", and for expire_time "delete" too. Errors: NOT_FOUND (MEMORY_NOT_FOUND): stop. INVALID_ARGUMENT
+    (ID_AMBIGUOUS): give more of the id. INVALID_ARGUMENT (INVALID_FIELD): a label holds a credential; leave it out.
+    PERMISSION_DENIED (TRUST_TOO_LOW): it is of higher trust, or another user's of a chat; stop. ABORTED (CONFLICT): it
+    is superseded or expired; restore it first.
     """
     GetMemoryStats: grpc.aio.UnaryUnaryMultiCallable[memoryd.v1.memory_service_pb2.GetMemoryStatsRequest, memoryd.v1.memory_service_pb2.GetMemoryStatsResponse]  # type: ignore[assignment]
     """Counts what the caller sees. Idempotent. The caller must hold "stats"."""
@@ -372,6 +386,19 @@ class MemoryServiceServicer(metaclass=abc.ABCMeta):
         Errors: NOT_FOUND (MEMORY_NOT_FOUND): stop. INVALID_ARGUMENT (ID_AMBIGUOUS): give more of the id.
         PERMISSION_DENIED (TRUST_TOO_LOW): it is of higher trust; stop. ABORTED (CONFLICT): it is superseded or expired;
         restore it first.
+        """
+
+    @abc.abstractmethod
+    def UpdateMemory(
+        self,
+        request: memoryd.v1.memory_service_pb2.UpdateMemoryRequest,
+        context: _ServicerContext,
+    ) -> typing.Union[memoryd.v1.memory_service_pb2.UpdateMemoryResponse, collections.abc.Awaitable[memoryd.v1.memory_service_pb2.UpdateMemoryResponse]]:
+        """Sets labels or the end of a live memory; what it says stays, and so does its id. Idempotent. The caller must hold
+        "correct", and for expire_time "delete" too. Errors: NOT_FOUND (MEMORY_NOT_FOUND): stop. INVALID_ARGUMENT
+        (ID_AMBIGUOUS): give more of the id. INVALID_ARGUMENT (INVALID_FIELD): a label holds a credential; leave it out.
+        PERMISSION_DENIED (TRUST_TOO_LOW): it is of higher trust, or another user's of a chat; stop. ABORTED (CONFLICT): it
+        is superseded or expired; restore it first.
         """
 
     @abc.abstractmethod

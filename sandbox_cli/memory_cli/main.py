@@ -19,6 +19,7 @@ from memory_cli.parser import make_parser
 from memory_cli.people import forget, people, person
 from memory_cli.provenance import history, why
 from memory_cli.talk import log, summary, threads, working_memory
+from memory_cli.update import update
 
 # The client, and with it gRPC, is imported once a command needs it: --help and completion stay instant.
 
@@ -133,6 +134,7 @@ COMMANDS: dict[str, Callable[[Any, argparse.Namespace], None]] = {
     "undelete": undelete,
     "correct": correct,
     "confirm": confirm,
+    "update": update,
     "history": history,
     "why": why,
     "people": people,

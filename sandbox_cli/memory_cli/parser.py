@@ -12,6 +12,7 @@ from memory_cli.common import SECONDS
 from memory_cli.helpful_parser import Parser
 from memory_cli.parser_notes import add_notes
 from memory_cli.parser_talk import add_talking
+from memory_cli.parser_update import add_update
 
 __all__ = ["make_parser", "parse_expiry", "parse_past", "parse_time"]
 
@@ -385,6 +386,7 @@ _COMMANDS = {
     "search list get": _add_looking,
     "undelete delete": _add_deleting,
     "correct confirm history why": _add_deciding,
+    "update": lambda command: add_update(command, _pair, parse_expiry),
     "people person forget": _add_people,
     "threads log summary working-memory": add_talking,
     "note notes": add_notes,

@@ -33,7 +33,7 @@ from memoryd.model.results import AddResult
 from memoryd.model.scope import Owner
 from memoryd.turns import in_turns
 
-__all__ = ["add", "add_batch", "check_changeable", "correct", "texts_of"]
+__all__ = ["LOOKED_AT_INLINE", "add", "add_batch", "check_changeable", "correct", "texts_of"]
 
 LOOKED_AT_INLINE = 2_000  # characters in which credentials are looked for on the loop (1 µs each at the worst)
 

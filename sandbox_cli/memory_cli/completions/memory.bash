@@ -5,7 +5,7 @@
 #    source ~/.local/share/bash_completion/memory
 # See also: https://github.com/scop/bash-completion/blob/main/doc/configuration.md
 
-_shtab_memory_subparsers=(add search list get undelete delete correct confirm why history people person forget threads log working-memory summary note notes context profile stats whoami completion)
+_shtab_memory_subparsers=(add search list get undelete delete correct confirm why history update people person forget threads log working-memory summary note notes context profile stats whoami completion)
 
 _shtab_memory_add_option_strings=(-h --help --user --no-user --chat --agent --endpoint --timeout --json --shared --about --tag --kind --category --meta --key --expires --at --confidence --speaker --request-id)
 _shtab_memory_search_option_strings=(-h --help --user --no-user --chat --agent --endpoint --timeout --json -n --limit --min-score --explain --as-of --why-not --about --tag --kind --category --meta --since --until --include-expired --include-superseded)
@@ -17,6 +17,7 @@ _shtab_memory_correct_option_strings=(-h --help --user --no-user --chat --agent 
 _shtab_memory_confirm_option_strings=(-h --help --user --no-user --chat --agent --endpoint --timeout --json --no-protect)
 _shtab_memory_why_option_strings=(-h --help --user --no-user --chat --agent --endpoint --timeout --json)
 _shtab_memory_history_option_strings=(-h --help --user --no-user --chat --agent --endpoint --timeout --json)
+_shtab_memory_update_option_strings=(-h --help --user --no-user --chat --agent --endpoint --timeout --json --tag --category --meta --expires --clear)
 _shtab_memory_people_option_strings=(-h --help --user --no-user --chat --agent --endpoint --timeout --json -n --limit --all)
 _shtab_memory_person_option_strings=(-h --help --user --no-user --chat --agent --endpoint --timeout --json -n --limit --rename --type --merge-into --unmerge)
 _shtab_memory_forget_option_strings=(-h --help --user --no-user --chat --agent --endpoint --timeout --json --with-messages --everything --dry-run --yes)
@@ -37,9 +38,10 @@ _shtab_memory_add___kind_choices=(fact preference event procedure reflection epi
 _shtab_memory_search___kind_choices=(fact preference event procedure reflection episode note)
 _shtab_memory_list___kind_choices=(fact preference event procedure reflection episode note)
 _shtab_memory_delete___kind_choices=(fact preference event procedure reflection episode note)
+_shtab_memory_update___clear_choices=(tags category metadata expires)
 _shtab_memory_person___type_choices=(person organization project location other)
 _shtab_memory_completion_pos_0_choices=(bash zsh fish)
-_shtab_memory_pos_0_choices=(add search list get undelete delete correct confirm why history people person forget threads log working-memory summary note notes context profile stats whoami completion)
+_shtab_memory_pos_0_choices=(add search list get undelete delete correct confirm why history update people person forget threads log working-memory summary note notes context profile stats whoami completion)
 
 _shtab_memory_add_pos_0_nargs=+
 _shtab_memory_add__h_nargs=0
@@ -100,6 +102,10 @@ _shtab_memory_history__h_nargs=0
 _shtab_memory_history___help_nargs=0
 _shtab_memory_history___no_user_nargs=0
 _shtab_memory_history___json_nargs=0
+_shtab_memory_update__h_nargs=0
+_shtab_memory_update___help_nargs=0
+_shtab_memory_update___no_user_nargs=0
+_shtab_memory_update___json_nargs=0
 _shtab_memory_people__h_nargs=0
 _shtab_memory_people___help_nargs=0
 _shtab_memory_people___no_user_nargs=0

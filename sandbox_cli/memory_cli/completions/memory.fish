@@ -49,8 +49,8 @@ function _shtab_memory_using
   test "$_shtab_memory_cmdpath" = "$argv"
 end
 
-set -g _shtab_memory_commands add search list get undelete delete correct confirm why history people person forget threads log working-memory summary note notes context profile stats whoami completion
-set -g _shtab_memory_opts_with_value --about --after --agent --as-of --at --before --category --channel --chat --confidence --delete --delete-after --endpoint --exclude-session --exclude-thread --expires --expires-unread --grant --if-revision --key --kind --limit --matching --max-memories --max-tokens --merge-into --meta --min-score --move --prefix --recalled --recent --rename --request-id --revision --search --section --session --set --since --speaker --tag --thread --timeout --tokenizer --type --until --user --value --why-not -n
+set -g _shtab_memory_commands add search list get undelete delete correct confirm why history update people person forget threads log working-memory summary note notes context profile stats whoami completion
+set -g _shtab_memory_opts_with_value --about --after --agent --as-of --at --before --category --channel --chat --clear --confidence --delete --delete-after --endpoint --exclude-session --exclude-thread --expires --expires-unread --grant --if-revision --key --kind --limit --matching --max-memories --max-tokens --merge-into --meta --min-score --move --prefix --recalled --recent --rename --request-id --revision --search --section --session --set --since --speaker --tag --thread --timeout --tokenizer --type --until --user --value --why-not -n
 
 complete -c memory -e
 complete -c memory -f
@@ -203,6 +203,20 @@ complete -c memory -n '_shtab_memory_using history' -l agent -x -d 'agent id (de
 complete -c memory -n '_shtab_memory_using history' -l endpoint -x -d 'unix:///path or host:port (default: $MEMORY_ENDPOINT)'
 complete -c memory -n '_shtab_memory_using history' -l timeout -x -d 'give up after so long (10)'
 complete -c memory -n '_shtab_memory_using history' -l json -d 'print JSON with the field names of the contract'
+complete -c memory -n '_shtab_memory_using; and test $_shtab_memory_npos -eq 0' -a update -d 'Set tags, category, metadata or the end of a memory; its text stays.'
+complete -c memory -n '_shtab_memory_using update' -s h -l help -d 'show this help message and exit'
+complete -c memory -n '_shtab_memory_using update' -l user -x -d 'user id (default: $MEMORY_USER_ID)'
+complete -c memory -n '_shtab_memory_using update' -l no-user -d 'ask as the chat alone, without a user (host only)'
+complete -c memory -n '_shtab_memory_using update' -l chat -x -d 'chat id (default: $MEMORY_CHAT_ID)'
+complete -c memory -n '_shtab_memory_using update' -l agent -x -d 'agent id (default: $MEMORY_AGENT_ID, else '"'"'default'"'"')'
+complete -c memory -n '_shtab_memory_using update' -l endpoint -x -d 'unix:///path or host:port (default: $MEMORY_ENDPOINT)'
+complete -c memory -n '_shtab_memory_using update' -l timeout -x -d 'give up after so long (10)'
+complete -c memory -n '_shtab_memory_using update' -l json -d 'print JSON with the field names of the contract'
+complete -c memory -n '_shtab_memory_using update' -l tag -x -d 'its tags from now on (repeatable)'
+complete -c memory -n '_shtab_memory_using update' -l category -x -d 'its category from now on'
+complete -c memory -n '_shtab_memory_using update' -l meta -x -d 'all of its metadata from now on (repeatable)'
+complete -c memory -n '_shtab_memory_using update' -l expires -x -d '2w, 3d, 12h, 90m, or 2026-12-31'
+complete -c memory -n '_shtab_memory_using update' -l clear -xka "tags category metadata expires" -d 'take this away (repeatable)'
 complete -c memory -n '_shtab_memory_using; and test $_shtab_memory_npos -eq 0' -a people -d 'List who is known.'
 complete -c memory -n '_shtab_memory_using people' -s h -l help -d 'show this help message and exit'
 complete -c memory -n '_shtab_memory_using people' -l user -x -d 'user id (default: $MEMORY_USER_ID)'

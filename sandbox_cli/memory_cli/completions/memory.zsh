@@ -30,6 +30,7 @@ _shtab_memory_commands() {
     summary:'Show or set what sums a conversation up.'
     threads:'List the conversations, the latest first, or erase one.'
     undelete:'Take back a delete, or a replacement.'
+    update:'Set tags, category, metadata or the end of a memory; its text stays.'
     whoami:'Show which identity and which daemon this is.'
     why:'Show where a memory comes from: the messages that say so.'
     working-memory:'Show or rewrite the small text that the agent keeps in mind.'
@@ -471,6 +472,26 @@ _shtab_memory_undelete_options=(
 # guard to ensure default positional specs are added only once per session
 _shtab_memory_undelete_defaults_added=0
 
+_shtab_memory_update_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--user[user id (default\: \$MEMORY_USER_ID)]:ID:"
+  "--no-user[ask as the chat alone, without a user (host only)]"
+  "--chat[chat id (default\: \$MEMORY_CHAT_ID)]:ID:"
+  "--agent[agent id (default\: \$MEMORY_AGENT_ID, else \'default\')]:ID:"
+  "--endpoint[unix\:\/\/\/path or host\:port (default\: \$MEMORY_ENDPOINT)]:ADDRESS:"
+  "--timeout[give up after so long (10)]:SECONDS:"
+  "--json[print JSON with the field names of the contract]"
+  "*--tag[its tags from now on (repeatable)]:TAG:"
+  "--category[its category from now on]:NAME:"
+  "*--meta[all of its metadata from now on (repeatable)]:KEY=VALUE:"
+  "--expires[2w, 3d, 12h, 90m, or 2026-12-31]:WHEN:"
+  "*--clear[take this away (repeatable)]:clear:(tags category metadata expires)"
+  ":the id, or at least 8 characters of it:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_memory_update_defaults_added=0
+
 _shtab_memory_whoami_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--user[user id (default\: \$MEMORY_USER_ID)]:ID:"
@@ -557,6 +578,7 @@ _shtab_memory() {
         summary) _arguments -C -s $_shtab_memory_summary_options ;;
         threads) _arguments -C -s $_shtab_memory_threads_options ;;
         undelete) _arguments -C -s $_shtab_memory_undelete_options ;;
+        update) _arguments -C -s $_shtab_memory_update_options ;;
         whoami) _arguments -C -s $_shtab_memory_whoami_options ;;
         why) _arguments -C -s $_shtab_memory_why_options ;;
         working-memory) _arguments -C -s $_shtab_memory_working_memory_options ;;
