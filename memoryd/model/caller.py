@@ -40,6 +40,8 @@ class Caller:
     trust: Trust = Trust.HOST
     grant_id: str = ""
     quota: Quota = NO_LIMITS
+    agents: tuple[str, ...] = ()
+    """Where agent_id is EVERY_AGENT: all of them."""
 
     def __post_init__(self) -> None:
         """Check the ids; IdentityMissing if neither says who asks."""
@@ -56,7 +58,7 @@ class Caller:
     @property
     def visibility(self) -> Visibility:
         """What it may see."""
-        return Visibility(self.agent_id, self.user_id, self.chat_id)
+        return Visibility(self.agent_id, self.user_id, self.chat_id, self.agents)
 
     def may_erase(self, one: _Said) -> bool:
         """

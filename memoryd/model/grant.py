@@ -14,6 +14,7 @@ from typing import NamedTuple
 from memoryd.errors import InvalidArgument, LimitExceeded
 from memoryd.model import limits
 from memoryd.model.open_enum import OpenEnum
+from memoryd.model.scope import EVERY_AGENT
 from memoryd.model.validation import check_id, check_text, check_time
 
 __all__ = [
@@ -180,6 +181,8 @@ class GrantSpec:
         """Check who is bound and until when; InvalidArgument or LimitExceeded names the field."""
         put = object.__setattr__
         put(self, "agent_id", check_id(self.agent_id, "agent_id"))
+        if self.agent_id == EVERY_AGENT:
+            raise InvalidArgument("agent_id '*' stands for every agent; a grant is of one", field="agent_id")
         put(self, "user_id", check_id(self.user_id, "user_id"))
         if len(self.chat_ids) > limits.MAX_GRANT_CHATS:
             raise LimitExceeded(

@@ -6,7 +6,10 @@ from dataclasses import dataclass
 
 from memoryd.errors import InvalidArgument
 
-__all__ = ["Owner", "Scope", "Visibility"]
+__all__ = ["EVERY_AGENT", "Owner", "Scope", "Visibility"]
+
+EVERY_AGENT = "*"
+"""The agent_id by which the host lists what a user has with any agent; none is called so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +40,16 @@ class Visibility:
     agent_id: str
     user_id: str | None
     chat_id: str | None
+    agents: tuple[str, ...] = ()
+    """Where agent_id is EVERY_AGENT: all of them."""
 
     @property
     def owners(self) -> tuple[Owner, ...]:
-        """One or two owners; the user's first."""
+        """One or two owners, the user's first; of every agent as many for each."""
+        agents = self.agents if self.agent_id == EVERY_AGENT else (self.agent_id,)
         scopes = []
         if self.user_id:
             scopes.append(Scope(user_id=self.user_id))
         if self.chat_id:
             scopes.append(Scope(chat_id=self.chat_id))
-        return tuple(Owner(self.agent_id, scope) for scope in scopes)
+        return tuple(Owner(agent_id, scope) for agent_id in agents for scope in scopes)

@@ -40,6 +40,7 @@ from memoryd.model.call_context import NO_TRACES, CallContext, Traces, in_call, 
 from memoryd.model.caller import Caller
 from memoryd.model.grant import Door, Permission
 from memoryd.model.measures import NO_MEASURES, Event, Level, Measures, Quantity
+from memoryd.model.scope import EVERY_AGENT, Owner
 from memoryd.model.traces import TRACEPARENT, TraceParent, read_traceparent
 from memoryd.service.methods import IDENTITY, Access, Method
 from memoryd.service.status import STATUS_KEY, status_of
@@ -71,6 +72,18 @@ class Call:
     def caller(self) -> Caller:
         """Who asks; IdentityMissing if no one is named."""
         return self.session.caller(*self.identity)
+
+    def acting_for(self, owner: Owner) -> Caller:
+        """Return the host, acting for an owner; the audit log names it."""
+        scope = owner.scope
+        self.call_context.agent_id, self.call_context.user_id = owner.agent_id, scope.user_id or ""
+        self.call_context.chat_id = scope.chat_id or ""
+        return self.session.caller(owner.agent_id, scope.user_id or "", scope.chat_id or "")
+
+    @property
+    def is_of_no_one(self) -> bool:
+        """Whether the host asks, and names neither user nor chat."""
+        return self.session.grant is None and not any(self.identity[1:])
 
     @property
     def may_read(self) -> bool:
@@ -316,6 +329,8 @@ async def _received(messages: AsyncIterator[bytes]) -> bytes:
 def _authorise(method: Method, request: Any, session: Session) -> tuple[str, str, str]:
     """Return the identity in effect; ScopeMismatch, or InvalidArgument where the items of a batch name another."""
     identity = session.identity(request.agent_id, request.user_id, request.chat_id)
+    if identity[0] == EVERY_AGENT and (session.grant is not None or not method.rule.takes_every_agent):
+        raise InvalidArgument("agent_id '*' stands for every agent, which only lists may name", field="agent_id")
     if not method.items or method.rule.items:
         return identity
     for n, item in enumerate(getattr(request, method.items)):

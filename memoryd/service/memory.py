@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 from memoryd.domain.conversation.search import search_everything
 from memoryd.domain.forgetting import forget, sweep
 from memoryd.domain.forgetting.everything import forget_user
@@ -14,12 +17,14 @@ from memoryd.domain.scopes import Scopes
 from memoryd.domain.writing import add, restore
 from memoryd.domain.writing.confirm import confirm
 from memoryd.domain.writing.update import update
-from memoryd.errors import InvalidArgument, LimitExceeded, in_part
+from memoryd.errors import InvalidArgument, LimitExceeded, NotFound, in_part
 from memoryd.model import limits
+from memoryd.model.caller import Caller
 from memoryd.model.grant import Permission
 from memoryd.model.memory import Draft
 from memoryd.model.query import Query
 from memoryd.model.results import AddResult
+from memoryd.model.scope import EVERY_AGENT
 from memoryd.service.gate import Call
 from memoryd.turns import in_turns
 from memoryd.v1 import memory_service_pb2 as pb
@@ -47,6 +52,25 @@ class MemoryService:
 
     def __init__(self, ports: Ports) -> None:
         self._ports = ports
+
+    async def _caller(self, request: Any, call: Call) -> Caller:
+        """Return who asks; where the host names no one, it acts for whoever the memory of that id belongs to."""
+        if not call.is_of_no_one:
+            return call.caller
+        owner = await browse.owner_of(request.id, self._ports.store)
+        if request.agent_id not in {"", owner.agent_id}:
+            raise NotFound(f"there is no memory {request.id}", field="id")
+        return call.acting_for(owner)
+
+    async def _lister(self, call: Call) -> Caller:
+        """Return who asks for a list; of every agent, with all agents that the user has something with."""
+        caller = call.caller
+        if caller.agent_id != EVERY_AGENT:
+            return caller
+        if caller.user_id is None or caller.chat_id is not None:
+            raise InvalidArgument("agent_id '*' lists what a user has: give user_id, and no chat_id", field="agent_id")
+        owners = await self._ports.store.owners.of_user(caller.user_id)
+        return replace(caller, agents=tuple(owner.agent_id for owner in owners))
 
     async def AddMemory(self, request: pb.AddMemoryRequest, call: Call) -> pb.AddMemoryResponse:
         result = await add.add(
@@ -93,7 +117,7 @@ class MemoryService:
 
     async def ListMemories(self, request: pb.ListMemoriesRequest, call: Call) -> pb.ListMemoriesResponse:
         page = await browse.page(
-            call.caller,
+            await self._lister(call),
             self._ports,
             wanted=filter_from_pb(request),
             page_size=request.page_size,
@@ -107,14 +131,20 @@ class MemoryService:
         )
 
     async def GetMemory(self, request: pb.GetMemoryRequest, call: Call) -> pb.GetMemoryResponse:
-        memory = await browse.get(request.id, call.caller, self._ports, now=call.now)
+        memory = await browse.get(request.id, await self._caller(request, call), self._ports, now=call.now)
         call.touched([memory.id])
         return pb.GetMemoryResponse(memory=memory_to_pb(memory))
 
     async def DeleteMemory(self, request: pb.DeleteMemoryRequest, call: Call) -> pb.DeleteMemoryResponse:
+        try:
+            caller = await self._caller(request, call)
+        except NotFound:
+            if request.allow_missing:
+                return pb.DeleteMemoryResponse()
+            raise
         gone = await forget.forget(
             request.id,
-            call.caller,
+            caller,
             self._ports,
             now=call.now,
             missing_ok=request.allow_missing,
@@ -128,7 +158,7 @@ class MemoryService:
 
     async def RestoreMemory(self, request: pb.RestoreMemoryRequest, call: Call) -> pb.RestoreMemoryResponse:
         memory = await restore.restore(
-            request.id, call.caller, self._ports, now=call.now, request_id=request.request_id
+            request.id, await self._caller(request, call), self._ports, now=call.now, request_id=request.request_id
         )
         call.touched([memory.id])
         return pb.RestoreMemoryResponse(memory=memory_to_pb(memory_for(memory, call.session.permissions)))
@@ -164,7 +194,7 @@ class MemoryService:
         return response
 
     async def GetMemoryHistory(self, request: pb.GetMemoryHistoryRequest, call: Call) -> pb.GetMemoryHistoryResponse:
-        answer = await history(request.id, call.caller, self._ports, now=call.now)
+        answer = await history(request.id, await self._caller(request, call), self._ports, now=call.now)
         call.touched([memory.id for memory in answer.memories])
         return pb.GetMemoryHistoryResponse(
             memories=[memory_to_pb(memory) async for memory in in_turns(answer.memories)],
@@ -175,7 +205,7 @@ class MemoryService:
         result = await add.correct(
             request.id,
             request.content,
-            call.caller,
+            await self._caller(request, call),
             self._ports,
             now=call.now,
             request_id=request.request_id,
@@ -185,7 +215,7 @@ class MemoryService:
 
     async def ConfirmMemory(self, request: pb.ConfirmMemoryRequest, call: Call) -> pb.ConfirmMemoryResponse:
         protect = {"protect": request.protect} if request.HasField("protect") else {}
-        done = await confirm(request.id, call.caller, self._ports, now=call.now, **protect)
+        done = await confirm(request.id, await self._caller(request, call), self._ports, now=call.now, **protect)
         call.touched([done.memory.id, *done.superseded_ids])
         return pb.ConfirmMemoryResponse(memory=memory_to_pb(done.memory), superseded_ids=done.superseded_ids)
 
@@ -193,7 +223,7 @@ class MemoryService:
         wanted = update_from_pb(request)
         if wanted.ends:
             call.session.require(Permission.DELETE)
-        memory = await update(request.id, wanted, call.caller, self._ports, now=call.now)
+        memory = await update(request.id, wanted, await self._caller(request, call), self._ports, now=call.now)
         call.touched([memory.id])
         return pb.UpdateMemoryResponse(memory=memory_to_pb(memory_for(memory, call.session.permissions)))
 

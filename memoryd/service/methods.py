@@ -44,6 +44,8 @@ class Rule:
     most_bytes: int = limits.MAX_REQUEST_BYTES
     items: str = ""
     """The repeated field whose messages count as a write each, where they do not say who asks."""
+    takes_every_agent: bool = False
+    """Whether the host may ask it of all agents of a user at once."""
 
 
 _HOST = Rule(Access.HOST)
@@ -52,7 +54,7 @@ RULES: Mapping[str, Rule] = {
     "MemoryService/AddMemory": Rule(Permission.ADD),
     "MemoryService/BatchAddMemories": Rule(Permission.ADD, most_bytes=limits.MAX_MESSAGE_BYTES),
     "MemoryService/SearchMemories": Rule(Permission.SEARCH),
-    "MemoryService/ListMemories": Rule(Permission.LIST),
+    "MemoryService/ListMemories": Rule(Permission.LIST, takes_every_agent=True),
     "MemoryService/GetMemory": Rule(Permission.GET),
     "MemoryService/DeleteMemory": Rule(Permission.DELETE),
     "MemoryService/RestoreMemory": Rule(Permission.DELETE),

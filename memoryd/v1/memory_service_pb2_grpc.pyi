@@ -25,8 +25,9 @@ class MemoryServiceStub:
 
     Every request names who asks: agent_id (empty: "default"), user_id and chat_id. They are assertions: on the
     admin socket the host says who it acts for; on any other door they must agree with what the caller is bound
-    to. At least one of user_id and chat_id is required. A caller sees the personal memories of user_id and the
-    group memories of chat_id, of one agent, and nothing else: an id outside of that is NOT_FOUND.
+    to. At least one of user_id and chat_id is required; the host alone may leave out both where a request names a memory
+    by its whole id, and list with agent_id "*" what a user has with every agent. A caller sees the personal memories of
+    user_id and the group memories of chat_id, of one agent, and nothing else: an id outside of that is NOT_FOUND.
 
     Errors of every RPC: INVALID_ARGUMENT (INVALID_FIELD): a field is malformed; fix it. INVALID_ARGUMENT
     (IDENTITY_MISSING): neither user_id nor chat_id; say who asks. UNAUTHENTICATED (UNAUTHENTICATED): the grant
@@ -136,8 +137,9 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
 
     Every request names who asks: agent_id (empty: "default"), user_id and chat_id. They are assertions: on the
     admin socket the host says who it acts for; on any other door they must agree with what the caller is bound
-    to. At least one of user_id and chat_id is required. A caller sees the personal memories of user_id and the
-    group memories of chat_id, of one agent, and nothing else: an id outside of that is NOT_FOUND.
+    to. At least one of user_id and chat_id is required; the host alone may leave out both where a request names a memory
+    by its whole id, and list with agent_id "*" what a user has with every agent. A caller sees the personal memories of
+    user_id and the group memories of chat_id, of one agent, and nothing else: an id outside of that is NOT_FOUND.
 
     Errors of every RPC: INVALID_ARGUMENT (INVALID_FIELD): a field is malformed; fix it. INVALID_ARGUMENT
     (IDENTITY_MISSING): neither user_id nor chat_id; say who asks. UNAUTHENTICATED (UNAUTHENTICATED): the grant
@@ -243,8 +245,9 @@ class MemoryServiceServicer(metaclass=abc.ABCMeta):
 
     Every request names who asks: agent_id (empty: "default"), user_id and chat_id. They are assertions: on the
     admin socket the host says who it acts for; on any other door they must agree with what the caller is bound
-    to. At least one of user_id and chat_id is required. A caller sees the personal memories of user_id and the
-    group memories of chat_id, of one agent, and nothing else: an id outside of that is NOT_FOUND.
+    to. At least one of user_id and chat_id is required; the host alone may leave out both where a request names a memory
+    by its whole id, and list with agent_id "*" what a user has with every agent. A caller sees the personal memories of
+    user_id and the group memories of chat_id, of one agent, and nothing else: an id outside of that is NOT_FOUND.
 
     Errors of every RPC: INVALID_ARGUMENT (INVALID_FIELD): a field is malformed; fix it. INVALID_ARGUMENT
     (IDENTITY_MISSING): neither user_id nor chat_id; say who asks. UNAUTHENTICATED (UNAUTHENTICATED): the grant

@@ -31,4 +31,6 @@ def add_update(
         "--meta", metavar="KEY=VALUE", type=pair, action="append", help="all of its metadata from now on (repeatable)"
     )
     update.add_argument("--expires", metavar="WHEN", type=expiry, help="2w, 3d, 12h, 90m, or 2026-12-31")
-    update.add_argument("--clear", choices=tuple(CLEARED), action="append", default=[], help="take this away (repeatable)")
+    update.add_argument(
+        "--clear", choices=tuple(CLEARED), action="append", default=[], help="take this away (repeatable)"
+    )

@@ -17,6 +17,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 
 import pytest
 from memory_client import (
@@ -172,6 +173,7 @@ def permitted(said: dict[str, str], dice: random.Random) -> list[Callable[[Memor
         ),
         lambda one: one.correct(said["my age is 30"], "my age is 99"),
         lambda one: one.confirm(dice.choice([m.id for m in one.page().memories])),
+        lambda one: one.update(dice.choice(list(said.values())), tags=["mine"], expire_time=timedelta(seconds=1)),
         lambda one: one.delete(dice.choice(list(said.values())), purge=True),
         lambda one: _delete_and_restore(one, said["my favorite color is red"]),
         _purge_its_own,

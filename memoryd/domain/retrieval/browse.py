@@ -11,24 +11,27 @@ from memoryd.domain.retrieval.page_token import page_token_after, read_page_toke
 from memoryd.domain.retrieval.presentation import present, present_one
 from memoryd.domain.scopes import Scopes
 from memoryd.domain.subjects import resolve_subjects
-from memoryd.errors import AmbiguousId, InvalidArgument, NotFound
+from memoryd.errors import AmbiguousId, IdentityMissing, InvalidArgument, NotFound
 from memoryd.model import limits
 from memoryd.model.caller import Caller
 from memoryd.model.memory import Memory, ShownMemory
 from memoryd.model.query import Filter
 from memoryd.model.results import Page, Stats
+from memoryd.model.scope import Owner
 from memoryd.model.validation import check_count, check_id
 from memoryd.store.base import Store
 from memoryd.store.memories import Cursor, MemorySelector, Order, place_in_time
 from memoryd.turns import in_turns
 
-__all__ = ["find", "get", "page", "page_of_grant", "stats"]
+__all__ = ["find", "get", "owner_of", "page", "page_of_grant", "stats"]
 
 
 async def page(caller: Caller, ports: Ports, *, wanted: Filter, page_size: int, page_token: str, now: datetime) -> Page:
     """Return one page; see ListMemories in the contract."""
     size = check_count(page_size, "page_size", default=limits.DEFAULT_PAGE_SIZE, limit=limits.MAX_PAGE_SIZE)
     bound = _bound_to(caller, wanted)
+    if not caller.visibility.owners:
+        return Page(())  # of every agent, where the user has none
     after = read_page_token(page_token, ports.page_secret, bound) if page_token else None
     scopes = Scopes(ports)
     meant = await resolve_subjects(wanted, caller, scopes)
@@ -82,6 +85,19 @@ async def find(memory_id: str, caller: Caller, store: Store, *, deleted: bool = 
     if len(memories) > 1:
         raise AmbiguousId(f"several memories begin with {prefix}; give more of the id", field=field)
     return memories[0]
+
+
+async def owner_of(memory_id: str, store: Store) -> Owner:
+    """Return whose the memory of a whole id is, in whatever state; for the host, which may act for anybody."""
+    known = check_id(memory_id, "id").lower()
+    if len(known) != limits.ID_LENGTH:
+        raise IdentityMissing(
+            f"say who asks, user_id or chat_id, or give all {limits.ID_LENGTH} characters of the id", field="user_id"
+        )
+    memories = await store.memories.scan(MemorySelector(ids=(known,)), limit=1)
+    if not memories:
+        raise NotFound(f"there is no memory {known}", field="id")
+    return memories[0].owner
 
 
 async def get(memory_id: str, caller: Caller, ports: Ports, *, now: datetime) -> ShownMemory:
