@@ -9,7 +9,7 @@ SERVICES := $(filter %_service.proto,$(PROTOS))
 DATA ?=
 JOBS ?= 3  # tests at a time: on two cores, a third uses what the others wait
 
-.PHONY: other-python help setup demo serve test quick check proto stubs-check client client-check completion completion-check graph graph-check lint types architecture bench eval ablate tune compare compare-others test-llm test-mcp train-readers fuzz properties soak dashboard faults crash attack mutants lock wheel release model-wheel deb test-deb test-image clean
+.PHONY: other-python help setup demo serve test quick check proto stubs-check client client-check completion completion-check graph graph-check lint types architecture bench eval ablate tune compare compare-others test-llm test-mcp test-adapters train-readers fuzz properties soak dashboard faults crash attack mutants lock wheel release model-wheel deb test-deb test-image clean
 
 help:  ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -134,6 +134,9 @@ test-llm: $(READY) .venv-llm/.ready  ## The daemon with a real small language mo
 
 test-mcp: $(READY) .venv-node/.ready  ## memory-mcp under the protocol's conformance package, its inspector, and uvx (brings Node along)
 	$(BIN)/python -m pytest tests/mcp_hosts/acceptance.py
+
+test-adapters: $(READY)  ## The adapters with each library alone, at its oldest and newest version, and both majors of protobuf (minutes)
+	$(BIN)/python -m tests.adapters
 
 .venv-train/.ready: tests/readers/training/requirements.lock requirements.lock
 	$(PYTHON) -m venv .venv-train

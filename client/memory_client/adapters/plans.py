@@ -7,6 +7,8 @@ the result. `run` makes the calls by a MemoryClient, `arun` by an AsyncMemoryCli
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import Generator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -32,13 +34,25 @@ class Ask:
     user_id: str | None = None
 
 
-Plan = Generator[Ask, Any, T]
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """A wait of some seconds."""
+
+    seconds: float
+
+
+Plan = Generator[Ask | Pause, Any, T]
 
 
 def ask(method: str, *arguments: Any, user_id: str | None = None, **named: Any) -> Plan[Any]:
     """Make one call, and return its answer."""
     answer = yield Ask(method, arguments, named, user_id)
     return answer
+
+
+def pause(seconds: float) -> Plan[None]:
+    """Wait some seconds."""
+    yield Pause(seconds)
 
 
 def every_note(prefix: str, most: int, *, user_id: str | None = None, with_content: bool = False) -> Plan[list[Any]]:
@@ -70,7 +84,11 @@ def run(client: MemoryClient, plan: Plan[T]) -> T:
         step = next(plan)
         while True:
             try:
-                answer = _method(client, step)(*step.arguments, **step.named)
+                if isinstance(step, Pause):
+                    answer = None
+                    time.sleep(step.seconds)
+                else:
+                    answer = _method(client, step)(*step.arguments, **step.named)
             except MemorydError as error:
                 step = plan.throw(error)
             else:
@@ -86,7 +104,11 @@ async def arun(client: AsyncMemoryClient, plan: Plan[T]) -> T:
         step = next(plan)
         while True:
             try:
-                answer = await _method(client, step)(*step.arguments, **step.named)
+                if isinstance(step, Pause):
+                    answer = None
+                    await asyncio.sleep(step.seconds)
+                else:
+                    answer = await _method(client, step)(*step.arguments, **step.named)
             except MemorydError as error:
                 step = plan.throw(error)
             else:
