@@ -29,7 +29,7 @@ def test_a_program_of_mem0_gets_the_same_answers(memory):
     assert answers.keys() == ANSWERS.keys()
 
 
-@pytest.mark.skipif(importlib.util.find_spec("mem0") is None, reason="needs mem0ai, see make test-adapters")
+@pytest.mark.skipif(importlib.util.find_spec("mem0") is None, reason="needs a library of make test-adapters")
 def test_the_answers_are_those_of_mem0_itself():
     assert json.loads(json.dumps(program(real()))) == ANSWERS
 

@@ -7,14 +7,22 @@ comes back as it was put, but for credentials, which are masked.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from memory_client.adapters.away import Away
-from memory_client.adapters.texts import clean, exact_json
-from memoryd.errors import ThreadNotFound
+from memory_client.adapters.items import (
+    append_all,
+    clear,
+    draft_of,
+    item_of,
+    last_messages,
+    thread_id_of,
+    without_data,
+)
+from memory_client.adapters.plans import arun
+from memory_client.adapters.texts import clean
 from memoryd.model import limits
 from memoryd.model.conversation import Message, Role, ToolCall
 from memoryd.model.message_draft import MessageDraft
@@ -24,13 +32,9 @@ if TYPE_CHECKING:
     from agents.run_config import CallModelData, ModelInputData
 
     from memory_client import AsyncMemoryClient
-    from memoryd.model.talk import Appended, MessagePage
 
 __all__ = ["MemorydSession"]
 
-PAGE = 1000
-AT_ONCE = limits.MAX_BATCH
-INLINE_BYTES = 64 * 1024  # of data within an item, such as an image; more is left out
 ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM, "developer": Role.SYSTEM}
 
 
@@ -63,7 +67,7 @@ class MemorydSession:
         self._shared = shared
         self._whole = whole
         self._away = Away("the session", strict=strict)
-        self._thread_id = _thread_id(session_id)
+        self._thread_id = thread_id_of(session_id)
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
         """Return the last items in order: `limit` of them, or as many as the settings say, or all."""
@@ -73,28 +77,13 @@ class MemorydSession:
         return cast("list[TResponseInputItem]", [_item(message) for message in found])
 
     async def _messages(self, most: int | None) -> list[Message]:
-        found: list[Message] = []
-        token = ""
-        while most is None or len(found) < most:
-            size = PAGE if most is None else min(PAGE, most - len(found))
-            try:
-                page: MessagePage = await self._client.messages(
-                    self._thread_id, shared=self._shared, page_size=size, page_token=token
-                )
-            except ThreadNotFound:
-                return []
-            found[:0] = page.messages
-            token = page.next_page_token
-            if not token:
-                break
-        return found
+        return await arun(self._client, last_messages(self._thread_id, most, shared=self._shared))
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
         """Append items; up to a hundred at once are stored all or none."""
         drafts = [self._draft(cast("Mapping[str, Any]", item)) for item in items]
-        for first in range(0, len(drafts), AT_ONCE):
-            call = self._client.append(self._thread_id, drafts[first : first + AT_ONCE], shared=self._shared)
-            await self._away.instead(None, cast("Awaitable[Appended | None]", call))
+        plan = append_all(self._thread_id, drafts, shared=self._shared)
+        await self._away.instead(None, arun(self._client, plan))
 
     async def pop_item(self) -> TResponseInputItem | None:
         """Erase the last item for good, and return it; None of an empty session."""
@@ -109,10 +98,7 @@ class MemorydSession:
 
     async def clear_session(self) -> None:
         """Erase all items for good."""
-        try:
-            await self._client.delete_thread(self._thread_id, shared=self._shared)
-        except ThreadNotFound:
-            return
+        await arun(self._client, clear(self._thread_id, shared=self._shared))
 
     def context_filter(self, **more: Any) -> Callable[[CallModelData[Any]], Awaitable[ModelInputData]]:
         """
@@ -136,26 +122,20 @@ class MemorydSession:
         return with_context
 
     def _draft(self, item: Mapping[str, Any]) -> MessageDraft:
-        kept = dict(item) if self._whole else _without_data(item)
-        calls: tuple[ToolCall, ...] = ()
-        text = clean(_text(kept), limits.MAX_MESSAGE_CONTENT_BYTES // 4)
+        kept = dict(item) if self._whole else without_data(item)
         role = ROLES.get(str(kept.get("role", "")), Role.TOOL)
+        called = str(kept.get("call_id", ""))
+        calls: tuple[ToolCall, ...] = ()
         if kept.get("type") == "function_call":
-            role = Role.ASSISTANT
-            calls = (ToolCall(str(kept["name"]), str(kept.get("arguments", "")), str(kept.get("call_id", ""))),)
-        return MessageDraft(
-            role=role,
-            content=text if text.strip() or calls else f"[{kept.get('type', 'message')}]",
-            tool_calls=calls,
-            tool_call_id=str(kept.get("call_id", "")) if role is Role.TOOL else "",
-            metadata=exact_json({"item": kept}),
+            role, calls = Role.ASSISTANT, (ToolCall(str(kept["name"]), str(kept.get("arguments", "")), called),)
+        return draft_of(
+            role,
+            _text(kept),
+            kept,
+            otherwise=f"[{kept.get('type', 'message')}]",
+            calls=calls,
+            tool_call_id=called if role is Role.TOOL else "",
         )
-
-
-def _thread_id(session_id: str) -> str:
-    if len(session_id.encode("utf-8", "surrogatepass")) <= limits.MAX_ID_BYTES:
-        return session_id
-    return "session-" + hashlib.blake2b(session_id.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
 def _is_of_user(item: Any) -> bool:
@@ -164,8 +144,7 @@ def _is_of_user(item: Any) -> bool:
 
 def _item(message: Message) -> Any:
     """Return the item of a message; of one that came by another way what it says."""
-    kept = json.loads(message.metadata or "{}").get("item")
-    return kept if isinstance(kept, dict) else {"role": message.role.value, "content": message.content}
+    return item_of(message) or {"role": message.role.value, "content": message.content}
 
 
 def _text(item: Mapping[str, Any]) -> str:
@@ -179,15 +158,3 @@ def _text(item: Mapping[str, Any]) -> str:
         return json.dumps(said, ensure_ascii=False)
     parts = (part if isinstance(part, Mapping) else {"text": str(part)} for part in said)
     return "\n".join(str(part.get("text") or part.get("refusal") or f"[{part.get('type', 'part')}]") for part in parts)
-
-
-def _without_data(value: Any) -> Any:
-    """Return a value with long texts that are data replaced by their digest and size."""
-    if isinstance(value, Mapping):
-        return {key: _without_data(one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_without_data(one) for one in value]
-    if isinstance(value, str) and len(value) >= INLINE_BYTES and " " not in value:
-        data = value.encode("utf-8", "surrogatepass")
-        return f"omitted: sha256:{hashlib.sha256(data).hexdigest()}, {len(data)} bytes"
-    return value
