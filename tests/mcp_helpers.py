@@ -15,11 +15,13 @@ from mcp.client.streamable_http import streamable_http_client
 from tests.doors import socket_of
 from tests.support import BIN, PATIENCE_S
 
+SURROUNDINGS = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
+
 
 @contextmanager
 def http_server(endpoint: str, listen: str = "127.0.0.1:0", **env: str):
     command = [BIN / "memory-mcp", "http", "--endpoint", endpoint, "--listen", listen]
-    values = {"PATH": os.environ["PATH"], **env}
+    values = {**SURROUNDINGS, **env}
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=values) as process:
         said = process.stderr.readline()
         try:
@@ -31,7 +33,7 @@ def http_server(endpoint: str, listen: str = "127.0.0.1:0", **env: str):
 
 @asynccontextmanager
 async def on_stdio(endpoint: str, *words: str, era: str = "auto", **env: str):
-    values = {"PATH": os.environ["PATH"], "MEMORY_ENDPOINT": endpoint, **env}
+    values = {**SURROUNDINGS, "MEMORY_ENDPOINT": endpoint, **env}
     parameters = StdioServerParameters(command=str(BIN / "memory-mcp"), args=list(words), env=values)
     async with Client(stdio_client(parameters), mode=era) as client:
         yield client

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.mutants_of_doors import MUTANTS_OF_DOORS
 from tests.mutants_of_notes import MUTANTS_OF_NOTES
 from tests.mutants_of_operations import MUTANTS_OF_OPERATIONS
 from tests.mutants_of_texts import MUTANTS_OF_TEXTS
@@ -397,4 +398,5 @@ MUTANTS = [
     *MUTANTS_OF_TEXTS,
     *MUTANTS_OF_OPERATIONS,
     *MUTANTS_OF_NOTES,
+    *MUTANTS_OF_DOORS,
 ]  # fmt: skip

@@ -70,6 +70,8 @@ def test_no_one_but_the_host_does_without_an_identity(world, user):
         for call in (inside.get, inside.delete, inside.history, inside.confirm):
             with pytest.raises(NotFound):
                 call(made.id)
+    with world.inside(world.sandbox(user_id="", chat_ids=("c1", "c2"))) as inside, pytest.raises(IdentityMissing):
+        inside.get(made.id)
     with world.client(world.shared, world.token(user_id=f"{user}-other")) as tokened, pytest.raises(NotFound):
         tokened.get(made.id)
 

@@ -143,11 +143,13 @@ async def test_no_error_repeats_what_the_caller_said(world, served, user):
         ("log", {"thread": "t", "role": "user", "text": ""}),
         ("recent", {"thread": ""}),
         ("whoami", {"user_id": secret}),
+        ("about", {"name": f"  Zoe\u0301  {secret} "}),
+        ("forget_person", {"name": f" {secret}  x"}),
     ]
     async with over_http(served, world.token(user_id=user, chat_ids=())) as client:
         for tool, given in calls:
             text = await refused(client, tool, **given)
-            assert secret not in text
+            assert secret.casefold() not in text.casefold()
             reason, _, message = text.partition(": ")
             assert reason.isupper(), text
             assert message
@@ -287,10 +289,20 @@ async def test_while_the_daemon_is_away_http_says_so_and_takes_no_token_for_bad(
         world.daemon.kill()
         message = {"jsonrpc": "2.0", "id": 1, "method": "ping", "params": {}}
         headers = {"Accept": "application/json, text/event-stream", "Authorization": f"Bearer {token}"}
-        assert httpx.post(url, headers=headers, json=message, timeout=PATIENCE_S).status_code == 200
+        assert httpx.post(url, headers=headers, json=message, timeout=PATIENCE_S).status_code == 200  # it was seen
+        made_up = {**headers, "Authorization": f"Bearer {token}x"}
+        away = httpx.post(url, headers=made_up, json=message, timeout=PATIENCE_S)
+        assert (away.status_code, away.headers["Retry-After"]) == (503, "5")
         world.daemon.start()
         async with over_http(url, token) as client:
             assert [memory["text"] for memory in (await told(client, "list_memories"))["memories"]] == ["I keep bees"]
+
+
+async def test_any_address_of_loopback_that_it_listens_on_is_served(world, user):
+    with http_server(world.shared, "127.0.0.2:0") as (url, _):
+        assert url.startswith("http://127.0.0.2:")
+        async with over_http(url, world.token(user_id=user)) as client:
+            assert (await told(client, "whoami"))["user_id"] == user
 
 
 async def test_on_a_unix_socket_that_others_cannot_open(world, user):

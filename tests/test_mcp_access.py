@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 
 import httpx2 as httpx
 import pytest
 from mcp.shared.exceptions import MCPError
-from memory_client import MessageDraft
+from memory_client import Credentials, MessageDraft
 from memory_mcp import callers
 from memory_mcp.resources import RESOURCES
 from memory_mcp.tools import TOOLS
 
-from memoryd.errors import MemorydError
+from memoryd.errors import LimitExceeded, MemorydError
 from memoryd.model.grant import Permission
-from tests.doors import socket_of
+from tests.doors import a_world, socket_of
 from tests.mcp_helpers import http_server, on_stdio, over_http, text_of
+from tests.support import PATIENCE_S, short_folder
 
 GIVEN = {
     "remember": {"text": "I keep bees"},
@@ -116,7 +118,7 @@ def test_a_token_that_counts_for_nothing_gets_nowhere(world, served, user):
     until = soon + timedelta(seconds=0.5)
     while datetime.now(UTC) < until:
         continue
-    for token in (elsewhere, ended, "x" * 5000, "é".encode().decode("latin-1")):
+    for token in (elsewhere, ended, "x" * 5000, "x" * 70_000, "é".encode().decode("latin-1")):
         headers = {"Authorization": f"Bearer {token}", "Accept": "application/json, text/event-stream"}
         encoded = {name: value.encode("latin-1") for name, value in headers.items()}
         assert httpx.post(served, headers=encoded, json=message).status_code in {401, 400, 431}, token[:20]
@@ -129,12 +131,40 @@ async def test_of_many_tokens_the_last_ones_keep_their_channel_and_calls_under_w
     async with known._of(tokens[0]) as first:
         for token in tokens[1:]:
             assert await known.verify_token(token) is not None
+            async with known._of(token):
+                pass
         assert len(known._known) == 2
         assert (await first.client.whoami()).user_id == f"{user}-0"  # dropped, and still open for this call
     with pytest.raises(MemorydError, match="closed"):
         await first.client.whoami()
-    assert await known.verify_token("nonsense") is None
-    assert len(known._known) <= 2
+    for n in range(20):
+        assert await known.verify_token(f"nonsense{n}") is None
+    assert len(known._known) == 2  # what counts for nothing takes no one's place
+
+
+async def test_one_token_can_have_so_many_calls_under_way_and_is_still_verified(world, user):
+    known, token = callers.ByToken(world.shared), world.token(user_id=user)
+    held = [known._of(token) for _ in range(callers.MOST_WAITING)]
+    waiting = [asyncio.ensure_future(one.__aenter__()) for one in held]
+    await asyncio.sleep(0.1)
+    assert sum(one.done() for one in waiting) == callers.CALLS_AT_ONCE
+    assert await asyncio.wait_for(known.verify_token(token), PATIENCE_S) is not None
+    with pytest.raises(LimitExceeded):
+        await known._of(token).__aenter__()
+    for one in waiting[callers.CALLS_AT_ONCE :]:
+        one.cancel()
+    for one in held[: callers.CALLS_AT_ONCE]:
+        await one.__aexit__(None, None, None)
+
+
+async def test_a_daemon_that_asks_for_certificates_gets_them():
+    with short_folder() as place, a_world(place, client_ca=True) as world:
+        token = world.token()
+        certified = Credentials(
+            ca_file=world.ca_file, certificate_file=f"{place}/cert.pem", key_file=f"{place}/key.pem"
+        )
+        assert await callers.ByToken(world.tcp, certified).verify_token(token) is not None
+        assert await callers.ByToken(world.tcp, certified).verify_token("nonsense") is None
 
 
 async def test_a_socket_that_asks_for_no_token_is_not_served_by_token(world, user):

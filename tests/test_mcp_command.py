@@ -25,6 +25,7 @@ from tests.support import BIN
         ([], "--user ID"),
         (["http"], "admin socket"),
         (["http", "--listen", "0.0.0.0:80"], "TLS"),
+        (["--user", "alice", "http"], "leave --user out"),
         (["http", "--listen", "10.0.0.1:80"], "TLS"),
         (["http", "--listen", "[::]:80"], "TLS"),
         (["http", "--listen", "127.0.0.1:99999"], "neither"),

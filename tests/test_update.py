@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from memory_client import PermissionDenied, TrustTooLow
+from memory_client import LimitExceeded, PermissionDenied, TrustTooLow
 
 
 def test_a_sandbox_changes_no_label_of_the_host_and_none_of_another_user_in_a_chat(world, user):
@@ -52,6 +52,15 @@ def test_what_labels_take_counts_to_the_grant(world, user):
         assert client.whoami().usage.stored_bytes == before + 1000
         client.update(made.id, metadata={})
         assert client.whoami().usage.stored_bytes == before
+
+
+def test_labels_do_not_grow_past_the_quota_of_a_grant(world, user):
+    with world.inside(world.sandbox("full", user_id=user, quota={"stored_bytes": 2000})) as client:
+        made = client.add("I keep bees").memory
+        with pytest.raises(LimitExceeded, match="2000 bytes"):
+            client.update(made.id, metadata={str(n): "v" * 1000 for n in range(3)})
+        assert client.update(made.id, metadata={"k": "v" * 1000}).id == made.id
+        assert client.update(made.id, metadata={"k": "v"}).id == made.id
 
 
 def test_the_command(memory):

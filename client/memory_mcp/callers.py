@@ -5,24 +5,27 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
-import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+from cachetools import TTLCache
 from mcp.server.auth.middleware.auth_context import get_access_token
 from mcp.server.auth.provider import AccessToken
 from memory_client import AsyncMemoryClient, Credentials
 
-from memoryd.errors import MemorydError, Unauthenticated
+from memoryd.errors import LimitExceeded, MemorydError, TimedOut, Unauthenticated, Unavailable
 from memoryd.model.grant import Door
 
-__all__ = ["ByToken", "Callers", "OneCaller"]
+__all__ = ["ByToken", "Callers", "DaemonAway", "OneCaller"]
 
 MOST_CALLERS = 256  # tokens with an open channel; that of the one not used for longest is closed
 CALLS_AT_ONCE = 8  # of one token; more wait, so that one cannot take the connection to the daemon
+MOST_WAITING = 64  # calls of one token, with those under way; more are refused
+MOST_TOKEN = 8192  # characters
+MOST_GENUINE = 4096  # tokens that are remembered to count
 GENUINE_S = 30.0  # for so long a token is not asked about before its call; the daemon refuses the call all the same
 
 log = logging.getLogger("memory_mcp")
@@ -52,6 +55,10 @@ class OneCaller:
         yield self._client
 
 
+class DaemonAway(Exception):
+    """No one can say now whether a token counts."""
+
+
 @dataclass(slots=True)
 class _Known:
     """A token's client."""
@@ -59,84 +66,88 @@ class _Known:
     client: AsyncMemoryClient
     turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(CALLS_AT_ONCE))
     uses: int = 0
-    genuine_until: float = 0.0
     dropped: bool = False
 
 
 class ByToken:
-    """The callers of an HTTP server, each known by the token that came with the request."""
+    """
+    The callers of an HTTP server, each known by the token that came with the request.
 
-    def __init__(self, endpoint: str | None, ca_file: str = "") -> None:
+    A token gets a channel once the daemon has said that it counts: who makes tokens up takes no one's place.
+    """
+
+    def __init__(self, endpoint: str | None, credentials: Credentials | None = None) -> None:
+        """Reach the daemon with the files of TLS of some credentials, whose token is not looked at."""
         self._endpoint = endpoint
-        self._ca_file = ca_file
+        self._credentials = replace(credentials or Credentials(), token_file="", token="")
         self._known: OrderedDict[bytes, _Known] = OrderedDict()
+        self._genuine: TTLCache[bytes, bool] = TTLCache(MOST_GENUINE, GENUINE_S)
+
+    def _open(self, token: str) -> AsyncMemoryClient:
+        """Return a client that shows a token; Unauthenticated for what cannot be one."""
+        shown = replace(self._credentials, token=token)
+        return AsyncMemoryClient(self._endpoint, user_id="", chat_id="", agent_id="", credentials=shown)
+
+    async def verify_token(self, token: str) -> AccessToken | None:
+        """Return whose a token is, by the daemon's word; None where it counts for nothing. DaemonAway."""
+        name = _name_of(token)
+        if name not in self._genuine:
+            if len(token) > MOST_TOKEN or not await self._counts(token):
+                return None
+            self._genuine[name] = True
+        return AccessToken(token=token, client_id="memoryd", scopes=[])
+
+    async def _counts(self, token: str) -> bool:
+        try:
+            client = self._open(token)
+        except Unauthenticated:
+            return False
+        try:
+            who = await client.whoami()
+        except (Unavailable, TimedOut) as error:
+            log.warning("the daemon cannot be asked about a token: %s", error.reason)
+            raise DaemonAway from None
+        except MemorydError:
+            return False
+        finally:
+            await client.close()
+        if who.door not in {Door.SHARED, Door.TCP}:
+            log.error("the %s socket asks for no token: nothing is served from it", who.door.value)
+            return False
+        return True
 
     @asynccontextmanager
     async def client(self) -> AsyncIterator[AsyncMemoryClient]:
-        """Return the client of the request under way; Unauthenticated where it has no token."""
+        """Return the client of the request under way; LimitExceeded where too many calls of its token wait."""
         shown = get_access_token()
         if shown is None:
             raise Unauthenticated("the request has no token")
         async with self._of(shown.token) as known:
             yield known.client
 
-    async def verify_token(self, token: str) -> AccessToken | None:
-        """
-        Return whose a token is, by the daemon's word; None where it counts for nothing.
-
-        While the daemon is away any token passes, and its calls then tell that it is: a 401 would say that the token
-        is bad.
-        """
-        try:
-            counts = await self._counts(token)
-        except Unauthenticated:
-            counts = False
-        except MemorydError:
-            counts = True
-        if not counts:
-            await self._drop(token)
-            return None
-        return AccessToken(token=token, client_id="memoryd", scopes=[])
-
-    async def _counts(self, token: str) -> bool:
-        async with self._of(token) as known:
-            if known.genuine_until < time.monotonic():
-                who = await known.client.whoami()
-                if who.door not in {Door.SHARED, Door.TCP}:
-                    log.error("the %s socket asks for no token: nothing is served from it", who.door.value)
-                    return False
-                known.genuine_until = time.monotonic() + GENUINE_S
-        return True
-
     @asynccontextmanager
     async def _of(self, token: str) -> AsyncIterator[_Known]:
         name = _name_of(token)
         known = self._known.get(name)
         if known is None:
-            credentials = Credentials(token=token, ca_file=self._ca_file)
-            known = self._known[name] = _Known(
-                AsyncMemoryClient(self._endpoint, user_id="", chat_id="", agent_id="", credentials=credentials)
-            )
-            if len(self._known) > MOST_CALLERS:
+            known = self._known[name] = _Known(self._open(token))
+        self._known.move_to_end(name)
+        if known.uses >= MOST_WAITING:
+            raise LimitExceeded(f"{MOST_WAITING} calls of this token are under way; wait for them", limit="calls")
+        known.uses += 1  # from here on no one closes it
+        try:
+            while len(self._known) > MOST_CALLERS:
                 _, oldest = self._known.popitem(last=False)
                 await _leave(oldest)
-        self._known.move_to_end(name)
-        known.uses += 1
-        try:
             async with known.turns:
                 yield known
         except Unauthenticated:
-            known.genuine_until = 0.0
+            self._genuine.pop(name, None)
             raise
         finally:
             known.uses -= 1
             if known.dropped and not known.uses:
                 await known.client.close()
-
-    async def _drop(self, token: str) -> None:
-        known = self._known.pop(_name_of(token), None)
-        if known is not None:
-            await _leave(known)
 
 
 async def _leave(known: _Known) -> None:

@@ -17,12 +17,14 @@ from pathlib import Path
 import uvicorn
 from mcp.server.auth.settings import AuthSettings
 from mcp.server.transport_security import TransportSecuritySettings
+from memory_client import Credentials
 from memory_client.endpoint import is_admin, resolve_endpoint
 from pydantic import AnyHttpUrl
+from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from memory_mcp.callers import ByToken
+from memory_mcp.callers import ByToken, DaemonAway
 from memory_mcp.server import make_server
 from memoryd.errors import InvalidArgument
 
@@ -104,24 +106,44 @@ def _remove_stale(path: str) -> None:
     raise InvalidArgument(f"--listen unix:{path}: another server listens there", field="listen")
 
 
-class OnlyPost:
-    """Refuses what would hold a stream open for nothing: this server has nothing to say unasked."""
+class Doorkeeper:
+    """
+    Refuses what would hold a stream open for nothing: this server has nothing to say unasked.
 
-    def __init__(self, app: ASGIApp) -> None:
+    While no one can say whether a token counts, it answers 503.
+    """
+
+    def __init__(self, app: ASGIApp, callers: ByToken) -> None:
+        """Stand before an application."""
         self._app = app
+        self._callers = callers
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
-        if scope["type"] == "http" and scope["method"] != "POST":
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+        elif scope["method"] != "POST":
             refusal = Response("this server takes POST alone", status_code=405, headers={"Allow": "POST"})
             await refusal(scope, receive, send)
+        elif await self._is_away(Headers(scope=scope).get("authorization", "")):
+            away = Response("memoryd is away", status_code=503, headers={"Retry-After": "5"})
+            await away(scope, receive, send)
         else:
             await self._app(scope, receive, send)
 
+    async def _is_away(self, shown: str) -> bool:
+        scheme, _, token = shown.partition(" ")
+        try:
+            if scheme.lower() == "bearer" and token:
+                await self._callers.verify_token(token)  # the application's own look finds it remembered
+        except DaemonAway:
+            return True
+        return False
 
-def application(callers: ByToken) -> ASGIApp:
-    """Return the ASGI application; requests without a token that counts get 401."""
-    names = ("127.0.0.1", "localhost", "[::1]")
+
+def application(callers: ByToken, host: str = "127.0.0.1") -> ASGIApp:
+    """Return the ASGI application for an address; requests without a token that counts get 401."""
+    names = dict.fromkeys(("127.0.0.1", "localhost", "[::1]", f"[{host}]" if ":" in host else host))
     app = make_server(callers).streamable_http_app(
         streamable_http_path=PATH,
         json_response=True,
@@ -137,10 +159,10 @@ def application(callers: ByToken) -> ASGIApp:
             issuer_url=AnyHttpUrl("http://localhost"), resource_server_url=None, validate_token_resource=False
         ),
     )
-    return OnlyPost(app)
+    return Doorkeeper(app, callers)
 
 
-def serve(listen: Listen, endpoint: str | None, ca_file: str = "") -> None:
+def serve(listen: Listen, endpoint: str | None, credentials: Credentials | None = None) -> None:
     """Serve until the process is told to end; InvalidArgument where the endpoint is a socket that asks for no token."""
     target = resolve_endpoint(endpoint, os.environ)
     if is_admin(target):
@@ -155,7 +177,7 @@ def serve(listen: Listen, endpoint: str | None, ca_file: str = "") -> None:
         opened.listen(socket.SOMAXCONN)
         print(f"memory-mcp: {listen.url_of(opened)}", file=sys.stderr, flush=True)
         config = uvicorn.Config(
-            application(ByToken(endpoint, ca_file)),
+            application(ByToken(endpoint, credentials), listen.host or "localhost"),
             log_level="warning",
             access_log=False,
             server_header=False,

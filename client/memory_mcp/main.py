@@ -57,6 +57,8 @@ def _tell(error: object, code: int) -> int:
 
 
 def _run(args: argparse.Namespace) -> int:
+    from memoryd.errors import InvalidArgument
+
     if args.command == "completion":
         from memory_cli.completion import script
 
@@ -67,9 +69,14 @@ def _run(args: argparse.Namespace) -> int:
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="memory-mcp: %(message)s")
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     if args.command == "http":
+        if args.user or args.chat or args.agent:
+            raise InvalidArgument("over HTTP the token of each request says whose memory it is: leave --user out")
+        from memory_client import Credentials
+
         from memory_mcp.http import Listen, serve
 
-        serve(Listen.read(args.listen), args.endpoint, os.environ.get("MEMORY_TLS_CA_FILE", ""))
+        logging.getLogger("mcp").setLevel(logging.ERROR)  # it logs headers of requests as they come
+        serve(Listen.read(args.listen), args.endpoint, Credentials.from_env(os.environ))
         return 0
     return _stdio(args)
 
@@ -109,7 +116,7 @@ def _config(args: argparse.Namespace, env: Mapping[str, str]) -> int:
     from memory_mcp.snippets import Entry, snippet
 
     command = shutil.which(sys.argv[0]) or sys.argv[0]
-    carried = {name: env[name] for name in CARRIED if env.get(name)}
+    carried = {name: _absolute(name, env[name]) for name in CARRIED if env.get(name)}
     if args.endpoint:
         carried["MEMORY_ENDPOINT"] = args.endpoint
     given = {
@@ -128,6 +135,11 @@ def _config(args: argparse.Namespace, env: Mapping[str, str]) -> int:
     print(f"# {place}", file=sys.stderr, flush=True)
     print(text, end="")
     return 0
+
+
+def _absolute(name: str, value: str) -> str:
+    """Return what a host may start from any folder: the whole path of a file."""
+    return str(Path(value).expanduser().absolute()) if name.endswith("_FILE") else value
 
 
 def run() -> None:

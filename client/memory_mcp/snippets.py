@@ -33,6 +33,8 @@ class _Host:
     """One host: where its configuration is, and how it is written."""
 
     place: str
+    place_of_url: str = ""
+    """Where it is for a server that is called by a URL; empty: the same."""
     write: Callable[[Entry], str]
 
 
@@ -78,7 +80,11 @@ def _toml(text: str) -> str:
 
 
 HOSTS = {
-    "claude": _Host(place="Claude Desktop: claude_desktop_config.json; Claude Code: .mcp.json", write=_claude),
+    "claude": _Host(
+        place="Claude Desktop: claude_desktop_config.json; Claude Code: .mcp.json",
+        place_of_url="Claude Code: .mcp.json",
+        write=_claude,
+    ),
     "cursor": _Host(place="~/.cursor/mcp.json, or .cursor/mcp.json of a project", write=_cursor),
     "vscode": _Host(place=".vscode/mcp.json of a project", write=_vscode),
     "codex": _Host(place="~/.codex/config.toml", write=_codex),
@@ -88,4 +94,4 @@ HOSTS = {
 def snippet(host: str, entry: Entry) -> tuple[str, str]:
     """Return the text for a host's configuration, and where that is."""
     chosen = HOSTS[host]
-    return chosen.write(entry), chosen.place
+    return chosen.write(entry), (entry.url and chosen.place_of_url) or chosen.place

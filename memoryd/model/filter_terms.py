@@ -47,6 +47,9 @@ def filter_terms_of(memory: Memory) -> list[str]:
     terms = _subject_terms(memory.subjects) + _exact_terms(memory)
     if memory.mentions:
         terms += entity_terms({mention.entity_id for mention in memory.mentions})
+    if memory.kind is Kind.NOTE:
+        parts = memory.key.split("/")
+        terms += [f"path:{'/'.join(parts[:n])}" for n in range(1, len(parts) + 1)]
     if memory.kind is Kind.EPISODE:
         terms += _place_terms([memory.source.thread_id], [memory.source.session_id])
     return terms
@@ -64,4 +67,5 @@ def excluded_terms(wanted: Filter) -> list[str]:
 
 def required_terms(wanted: Filter) -> list[str]:
     """Return the terms that a memory must all have; of the filter's subjects any one will do."""
-    return _exact_terms(wanted) + _place_terms([wanted.thread_id], [])
+    below = [f"path:{wanted.path_prefix}"] if wanted.path_prefix else []
+    return _exact_terms(wanted) + _place_terms([wanted.thread_id], []) + below

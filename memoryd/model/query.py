@@ -45,6 +45,8 @@ class Filter:
     """Of messages: only those of this thread."""
     exclude_thread_ids: tuple[str, ...] = ()
     exclude_session_ids: tuple[str, ...] = ()
+    path_prefix: str = ""
+    """Of notes: only that of this path, and those below it; nothing else passes."""
     include_expired: bool = False
     include_superseded: bool = False
     as_of: datetime | None = None
@@ -57,6 +59,8 @@ class Filter:
         put(self, "tags", check_tags(self.tags, "filter.tags"))
         put(self, "metadata", check_metadata(self.metadata, "filter.metadata"))
         put(self, "category", check_text(self.category, "filter.category", limit=limits.MAX_CATEGORY_BYTES).strip())
+        path = check_text(self.path_prefix, "filter.path_prefix", limit=limits.MAX_PATH_BYTES)
+        put(self, "path_prefix", path.removesuffix("/"))
         for name in ("event_time", "create_time"):
             start = check_time(getattr(self, f"{name}_from"), f"filter.{name}_from")
             end = check_time(getattr(self, f"{name}_to"), f"filter.{name}_to")
@@ -102,6 +106,7 @@ class Filter:
             "category": bool(self.category) and self.category != memory.category,
             "event_time": not _within(happened, self.event_time_from, self.event_time_to),
             "create_time": not _within(created, self.create_time_from, self.create_time_to),
+            "path": not self._is_below(memory),
             "thread": self.thread_id not in {"", thread_id} or (is_said and thread_id in self.exclude_thread_ids),
             "session": is_said and memory.source.session_id in self.exclude_session_ids,
         }
@@ -110,6 +115,11 @@ class Filter:
     def admits(self, memory: Memory, now: datetime) -> bool:
         """Whether a memory passes."""
         return memory.delete_time is None and not self.refusals(memory, now)
+
+    def _is_below(self, memory: Memory) -> bool:
+        """Whether a memory is a note of the wanted path, or below it; any memory is where none is wanted."""
+        below = f"{memory.key}/".startswith(f"{self.path_prefix}/")
+        return not self.path_prefix or (memory.kind is Kind.NOTE and below)
 
     def _names(self, memory: Memory) -> bool:
         """Whether a memory is about one of the subjects, or mentions one; any memory does where there are none."""

@@ -593,8 +593,11 @@ class MemoryFilter(google.protobuf.message.Message):
     EVENT_TIME_TO_FIELD_NUMBER: builtins.int
     CREATE_TIME_FROM_FIELD_NUMBER: builtins.int
     CREATE_TIME_TO_FIELD_NUMBER: builtins.int
+    PATH_PREFIX_FIELD_NUMBER: builtins.int
     category: builtins.str
     """Category, exactly. Empty: any."""
+    path_prefix: builtins.str
+    """Of notes, only that of this path and those below it; nothing else is returned. Empty: any."""
     @property
     def kinds(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[Global___MemoryKind.ValueType]:
         """Kinds to return: any of these. Empty: every kind but EPISODE."""
@@ -641,10 +644,11 @@ class MemoryFilter(google.protobuf.message.Message):
         event_time_to: google.protobuf.timestamp_pb2.Timestamp | None = ...,
         create_time_from: google.protobuf.timestamp_pb2.Timestamp | None = ...,
         create_time_to: google.protobuf.timestamp_pb2.Timestamp | None = ...,
+        path_prefix: builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["create_time_from", b"create_time_from", "create_time_to", b"create_time_to", "event_time_from", b"event_time_from", "event_time_to", b"event_time_to"]
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["category", b"category", "create_time_from", b"create_time_from", "create_time_to", b"create_time_to", "event_time_from", b"event_time_from", "event_time_to", b"event_time_to", "kinds", b"kinds", "metadata", b"metadata", "subjects", b"subjects", "tags", b"tags"]
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["category", b"category", "create_time_from", b"create_time_from", "create_time_to", b"create_time_to", "event_time_from", b"event_time_from", "event_time_to", b"event_time_to", "kinds", b"kinds", "metadata", b"metadata", "path_prefix", b"path_prefix", "subjects", b"subjects", "tags", b"tags"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
 
 Global___MemoryFilter: typing_extensions.TypeAlias = MemoryFilter

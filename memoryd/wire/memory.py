@@ -254,6 +254,7 @@ def filter_to_pb(wanted: Filter) -> memory_pb2.MemoryFilter:
         tags=wanted.tags,
         metadata=wanted.metadata,
         category=wanted.category,
+        path_prefix=wanted.path_prefix,
     )
     for field in _FILTER_TIMES:
         set_time(message, field, getattr(wanted, field))
@@ -272,6 +273,7 @@ def filter_from_pb(request: Any) -> Filter:
         tags=tuple(message.tags),
         metadata=dict(message.metadata),
         category=message.category,
+        path_prefix=message.path_prefix,
         include_expired=getattr(request, "include_expired", True),
         include_superseded=getattr(request, "include_superseded", True),
         as_of=time_from_pb(request, "as_of") if hasattr(request, "as_of") else None,

@@ -44,6 +44,7 @@ def _filter(args: argparse.Namespace) -> Any:
         tags=tuple(args.tag),
         metadata=_mapping(args.meta),
         category=args.category,
+        path_prefix=getattr(args, "below", ""),
         event_time_from=args.since,
         event_time_to=args.until,
         include_expired=args.include_expired,

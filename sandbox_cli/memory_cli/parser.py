@@ -225,6 +225,7 @@ def _add_looking(command: Command) -> None:
         "--why-not", metavar="ID", default="", help="also say why this memory is not found, or at which place it is"
     )
     _filters(search)
+    search.add_argument("--below", metavar="PATH", default="", help="of notes: only this path and what lies below it")
 
     listing = command(
         "list",

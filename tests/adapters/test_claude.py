@@ -160,6 +160,14 @@ def test_what_the_daemon_refuses_is_told_to_the_model_and_changes_nothing(daemon
             ]
 
 
+def test_words_are_found_in_any_form_of_unicode(daemon, user):
+    with daemon.client(user) as client:
+        tool = MemoryTool(client)
+        tool.call(create("/memories/a.md", "Zoe\u0301 likes tea"))
+        tool.call(replace("/memories/a.md", "Zoe\u0301", "Ann"))
+        assert client.note("memories/a.md").text == "Ann likes tea"
+
+
 def test_a_file_that_changed_meanwhile_is_not_overwritten(daemon, user, monkeypatch):
     with daemon.client(user) as client, daemon.client(user) as other:
         tool = MemoryTool(client)

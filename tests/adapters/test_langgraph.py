@@ -63,7 +63,7 @@ SCENES = {
     "keys of all sorts": lambda s: [
         (s.put(("g", "x"), key, {"is": key}), s.get(("g", "x"), key).value == {"is": key}, s.get(("g", "x"), key).key)
         for key in ("k", "K", "k" * 200, "a/b", "..", ".", "%2F", "~x", " ", "ü", "日本", "\x00", "\u202e", "a b", "*",
-                    "x" * 64, "x" * 65, "\ud800")
+                    "x" * 64, "x" * 65, "k" * 600, "\ud800")
     ],
     "namespaces of all sorts": lambda s: [
         (s.put(namespace, "k", {"at": at}), s.get(namespace, "k").value == {"at": at}, s.get(namespace, "k").namespace)
@@ -127,6 +127,35 @@ def test_every_scene_is_answered_as_by_the_library_itself(store):
     own = InMemoryStore()
     for name, scene in SCENES.items():
         assert scene(store) == scene(own), name
+
+
+def test_a_search_of_one_namespace_is_not_crowded_out_by_others(store):
+    for n in range(120):
+        store.put(("a",), str(n), {"text": f"green tea number {n}"})
+    store.put(("b", "c"), "only", {"text": "green tea"})
+    store.put(("bb",), "near", {"text": "green tea"})
+    for namespace in (("b",), ("b", "c")):
+        assert keys(store.search(namespace, query="green tea")) == ["only"]
+        assert keys(store.search(namespace, query="green tea", filter={"text": "green tea"})) == ["only"]
+    assert len(store.search(("a",), query="green tea", limit=30, offset=60)) == 30
+
+
+def test_items_come_in_the_order_in_which_they_were_put(store):
+    for key in ("z", "m", "a"):
+        store.put(("o",), key, {"n": 1})
+    store.put(("o",), "z", {"n": 2})
+    assert keys(store.search(("o",))) == ["z", "m", "a"]
+
+
+def test_notes_of_other_programs_below_its_root_are_no_items(daemon, user):
+    with daemon.client(user) as client:
+        store = MemorydStore(client)
+        store.put(("f",), "own", {"n": 1})
+        stolen = client.note("langgraph/f/own").value
+        for name, content in {"text": "just text", "json": {"x": 1}, "list": [1], "of-another-path": stolen}.items():
+            client.put_note(f"langgraph/f/{name}", content)
+            assert store.get(("f",), name) is None
+        assert keys(store.search(("f",))) == keys(store.search(("f",), filter={"n": 1})) == ["own"]
 
 
 def test_an_item_keeps_when_it_was_first_put(store):

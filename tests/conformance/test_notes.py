@@ -40,6 +40,18 @@ async def paths(memory, prefix: str = "", **more) -> list[str]:
     return [note.path for note in await every(memory, prefix, **more)]
 
 
+async def test_a_search_looks_below_a_path_alone(memory):
+    for path in ("a", "a/b", "a/b/c", "ab", "b/a"):
+        await memory.put_note(path, "the bees are on the roof", is_searched=True)
+    await memory.add("the bees are on the roof")
+    kinds = frozenset({Kind.NOTE})
+    for prefix, below in (("a", {"a", "a/b", "a/b/c"}), ("a/b/", {"a/b", "a/b/c"}), ("c", set()), ("a/b/c", {"a/b/c"})):
+        found = await memory.search("bees", filter=Filter(kinds=kinds, path_prefix=prefix), min_score=0.0)
+        assert {hit.memory.key for hit in found.hits} == below, prefix
+    assert (await memory.page(filter=Filter(path_prefix="a"))).memories == ()
+    assert (await memory.search("bees", filter=Filter(path_prefix="a"), min_score=0.0)).hits == ()
+
+
 @pytest.mark.parametrize("text", TEXTS, ids=range(len(TEXTS)))
 async def test_a_text_comes_back_as_it_was_put(memory, text):
     put = await memory.put_note("plans/summer", text)

@@ -8,11 +8,20 @@ from typing import TYPE_CHECKING, Any
 from agent_framework import ContextProvider, HistoryProvider, Message
 
 from memory_client.adapters.away import Away
-from memory_client.adapters.items import append_all, draft_of, item_of, last_messages, thread_id_of, without_data
+from memory_client.adapters.items import (
+    append_all,
+    draft_of,
+    item_of,
+    last_messages,
+    role_of,
+    thread_id_of,
+    without_data,
+)
 from memory_client.adapters.plans import arun
 from memory_client.adapters.texts import clean
 from memoryd.model import limits
 from memoryd.model.conversation import Role
+from memoryd.model.message_draft import MessageDraft
 
 if TYPE_CHECKING:
     from memory_client import AsyncMemoryClient
@@ -72,7 +81,9 @@ class MemorydHistory(HistoryProvider):
         del state, kwargs
         found = await self._away.instead([], arun(self._client, last_messages(_thread_id(session_id))))
         return [
-            Message.from_dict(item) if (item := item_of(message)) else Message(message.role.value, [message.shown])
+            Message.from_dict(item)
+            if (item := item_of(message, _draft))
+            else Message(role_of(message).value, [message.shown])
             for message in found
         ]
 
@@ -81,17 +92,16 @@ class MemorydHistory(HistoryProvider):
     ) -> None:
         """Append messages to a session."""
         del state, kwargs
-        drafts = [
-            draft_of(
-                ROLES.get(str(message.role), Role.TOOL),
-                message.text,
-                without_data(message.to_dict()),
-                otherwise=f"[{message.role}]",
-            )
-            for message in messages
-        ]
+        drafts = [_draft(without_data(message.to_dict())) for message in messages]
         await self._away.instead(None, arun(self._client, append_all(_thread_id(session_id), drafts)))
 
 
 def _thread_id(session_id: str | None) -> str:
     return thread_id_of(session_id or "agent-framework")
+
+
+def _draft(item: dict[str, Any]) -> MessageDraft:
+    """Return the message of what Agent Framework writes of one."""
+    message = Message.from_dict(item)
+    role = ROLES.get(str(message.role), Role.TOOL)
+    return draft_of(role, message.text, item, otherwise=f"[{message.role}]")

@@ -8,6 +8,7 @@ memories/plan.md` shows it. Answers are worded as those of the library's own too
 from __future__ import annotations
 
 import posixpath
+import unicodedata
 from typing import TYPE_CHECKING, Any
 
 from anthropic.lib.tools import ToolError
@@ -25,6 +26,7 @@ __all__ = ["AsyncMemoryTool", "MemoryTool"]
 ROOT = "/memories"
 MOST_FILES = 10_000  # that one listing looks at
 MOST_LINES = 999_999
+BOTH_ENDS = 2  # of a range
 LEVELS = 2  # of a directory that is viewed
 WIDTH = 6  # of a line's number
 AROUND = 2  # lines shown before and after one that was changed
@@ -161,7 +163,7 @@ def _view(command: Any) -> Plan[str]:
     if len(lines) > MOST_LINES:
         raise ToolError(f"File {command.path} exceeds maximum line limit of 999,999 lines.")
     first, last = 1, len(lines)
-    if command.view_range and len(command.view_range) == LEVELS:
+    if command.view_range and len(command.view_range) == BOTH_ENDS:
         first = max(1, command.view_range[0])
         last = last if command.view_range[1] == -1 else command.view_range[1]
     shown = "\n".join(_numbered(lines[first - 1 : last], first))
@@ -215,7 +217,7 @@ def _refuse_file_above(path: str) -> Plan[None]:
 
 def _str_replace(command: Any) -> Plan[str]:
     note = yield from _file(command.path)
-    text, old = note.text, command.old_str
+    text, old = note.text, unicodedata.normalize("NFC", command.old_str)  # as a note keeps it
     count = text.count(old) if old else 0
     if not count:
         raise ToolError(f"No replacement was performed, old_str `{old}` did not appear verbatim in {command.path}.")

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from langchain_core.chat_history import BaseChatMessageHistory
 from langchain_core.messages import BaseMessage, message_to_dict, messages_from_dict
 
-from memory_client.adapters.items import append_all, clear, draft_of, item_of, last_messages, thread_id_of, without_data
+from memory_client.adapters.items import (
+    append_all,
+    clear,
+    draft_of,
+    item_of,
+    last_messages,
+    role_of,
+    thread_id_of,
+    without_data,
+)
 from memory_client.adapters.plans import arun, run
 from memoryd.model.conversation import Message, Role
 from memoryd.model.message_draft import MessageDraft
@@ -86,15 +95,20 @@ class MemorydHistory(BaseChatMessageHistory):
 
 
 def _draft(message: BaseMessage) -> MessageDraft:
-    kept = without_data(message_to_dict(message))
+    return _made_of(without_data(message_to_dict(message)))
+
+
+def _made_of(item: dict[str, Any]) -> MessageDraft:
+    """Return the message of what LangChain writes of one."""
+    message = messages_from_dict([item])[0]
     text = message.content if isinstance(message.content, str) else str(message.text)
-    return draft_of(ROLES.get(message.type, Role.TOOL), text, kept, otherwise=f"[{message.type}]")
+    return draft_of(ROLES.get(message.type, Role.TOOL), text, item, otherwise=f"[{message.type}]")
 
 
 def _read(messages: Sequence[Message]) -> list[BaseMessage]:
-    return messages_from_dict([item_of(message) or _plain_item(message) for message in messages])
+    return messages_from_dict([item_of(message, _made_of) or _plain_item(message) for message in messages])
 
 
 def _plain_item(message: Message) -> dict[str, object]:
     """Return what LangChain reads of a message that came by another way; that of a tool is shown as the agent's."""
-    return {"type": TYPES.get(message.role, "ai"), "data": {"content": message.shown}}
+    return {"type": TYPES.get(role_of(message), "ai"), "data": {"content": message.shown}}

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
@@ -48,7 +47,6 @@ NAME_BYTES = 64  # of a part of a path; a longer one is named by its hash
 MOST_SEARCHED = 32_768  # characters by which an item is found, as of any note
 MINUTE_S = 60
 HASHED = "~"
-NOTES = Filter(kinds=frozenset({Kind.NOTE}))
 
 
 class MemorydStore(BaseStore):
@@ -56,8 +54,9 @@ class MemorydStore(BaseStore):
     A store of a user's items, kept by memoryd.
 
     `client` serves `get`, `put` and so on, `async_client` their twins; what is not given is made from the environment
-    when it is first needed. A value has to be JSON, at most 256 KiB. `root` is where the items stand among the user's
-    notes. `fields` are the paths of a value whose text a search looks at, unless `put` names others.
+    when it is first needed. A value has to be JSON, of about 200 KiB at most, as a note holds 256. `root` is where the
+    items stand among the user's notes. `fields` are the paths of a value whose text a search looks at, unless `put`
+    names others.
 
     Whose the items are, the client says. With `user_from=1` the second element of each namespace says it: only a host
     on its admin socket may do that.
@@ -94,6 +93,16 @@ class MemorydStore(BaseStore):
             self._client = MemoryClient()
         return run(self._client, self._plan(list(ops)))
 
+    def close(self) -> None:
+        """Close the plain client, also one that was given."""
+        if self._client is not None:
+            self._client.close()
+
+    async def aclose(self) -> None:
+        """Close the client for asyncio, also one that was given."""
+        if self._async_client is not None:
+            await self._async_client.close()
+
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """Carry operations out, as `batch`."""
         if self._async_client is None:
@@ -125,11 +134,7 @@ class MemorydStore(BaseStore):
 
     def _get(self, op: GetOp) -> Plan[Item | None]:
         path = self._path(op.namespace, str(op.key))
-        try:
-            note = yield from ask("note", path, user_id=self._user(op.namespace))
-        except NoteNotFound:
-            return None
-        return _item(note)
+        return (yield from self._read(path, self._user(op.namespace)))
 
     def _put(self, op: PutOp) -> Plan[None]:
         path, user_id = self._path(op.namespace, str(op.key)), self._user(op.namespace)
@@ -159,44 +164,60 @@ class MemorydStore(BaseStore):
     def _search(self, op: SearchOp) -> Plan[list[SearchItem]]:
         user_id = self._user(op.namespace_prefix)
         if op.query:
-            found = yield from self._found(op, user_id)
-        else:
-            found = yield from self._listed(op, user_id)
-        passing = [item for item in found if _passes(item.value, op.filter)]
-        return passing[op.offset :][: op.limit]
+            return (yield from self._found(op, user_id))
+        return (yield from self._listed(op, user_id))
 
     def _found(self, op: SearchOp, user_id: str | None) -> Plan[list[SearchItem]]:
-        """Return what answers a query, best first."""
+        """Return what answers a query, best first; no more is read than is returned, unless a filter asks for it."""
         if op.offset + op.limit > MOST_HITS:
             raise ValueError(f"offset and limit of a search with a query are at most {MOST_HITS} together")
-        prefix = self._prefix(op.namespace_prefix)
-        result = yield from ask("search", op.query, limit=MOST_HITS, min_score=0.0, filter=NOTES, user_id=user_id)
-        found = []
-        for hit in result.hits:
-            if not hit.memory.key.startswith(prefix):
-                continue
-            try:
-                note = yield from ask("note", hit.memory.key, user_id=user_id)
-            except NoteNotFound:  # it went meanwhile
-                continue
-            found.append(_item(note, hit.score))
-        return found
+        below = Filter(kinds=frozenset({Kind.NOTE}), path_prefix=self._prefix(op.namespace_prefix))
+        most = MOST_HITS if op.filter else op.offset + op.limit
+        if not most:
+            return []
+        result = yield from ask("search", op.query, limit=most, min_score=0.0, filter=below, user_id=user_id)
+        found: list[SearchItem] = []
+        hits = result.hits if op.filter else result.hits[op.offset :]
+        for hit in hits:
+            item = yield from self._read(hit.memory.key, user_id, hit.score)
+            if item is not None and _passes(item.value, op.filter):
+                found.append(item)
+        return found[op.offset :][: op.limit] if op.filter else found
 
     def _listed(self, op: SearchOp, user_id: str | None) -> Plan[list[SearchItem]]:
-        """Return what lies below a namespace, in the order in which it was first put; of what no one sees the first."""
+        """Return what lies below a namespace, in the order in which it was first put."""
         prefix = self._prefix(op.namespace_prefix)
         notes = yield from every_note(prefix, MOST_ITEMS, user_id=user_id, with_content=bool(op.filter))
         notes.sort(key=lambda note: (note.create_time, note.path))
         if op.filter:
-            return [_item(note, None) for note in notes]
-        found = [_nothing] * min(op.offset, len(notes))
+            items = [item for note in notes if (item := self._item(note)) is not None]
+            return [item for item in items if _passes(item.value, op.filter)][op.offset :][: op.limit]
+        found = []
         for note in notes[op.offset :][: op.limit]:
-            try:
-                whole = yield from ask("note", note.path, user_id=user_id)
-            except NoteNotFound:
-                continue
-            found.append(_item(whole, None))
+            item = yield from self._read(note.path, user_id)
+            if item is not None:
+                found.append(item)
         return found
+
+    def _read(self, path: str, user_id: str | None, score: float | None = None) -> Plan[SearchItem | None]:
+        """Return the item of a path; None where there is none, or another program's note."""
+        try:
+            note = yield from ask("note", path, user_id=user_id)
+        except NoteNotFound:
+            return None
+        return self._item(note, score)
+
+    def _item(self, note: Note, score: float | None = None) -> SearchItem | None:
+        """Return the item that a note holds; None where it is no item, or one of another path."""
+        try:
+            content = json.loads(note.value["item"])
+            namespace, key, value = tuple(content["namespace"]), content["key"], content["value"]
+            is_ours = self._path(namespace, key) == note.path
+        except (KeyError, TypeError, ValueError, AttributeError):
+            return None
+        if not is_ours or not isinstance(value, dict):
+            return None
+        return SearchItem(namespace, key, value, note.create_time, note.update_time, score)
 
     def _namespaces(self, op: ListNamespacesOp) -> Plan[list[tuple[str, ...]]]:
         conditions = op.match_conditions or ()
@@ -209,11 +230,9 @@ class MemorydStore(BaseStore):
         found = set()
         for parts, path in names.items():
             if any(part.startswith(HASHED) for part in parts):
-                try:
-                    note = yield from ask("note", path, user_id=user_id)
-                except NoteNotFound:
-                    continue
-                found.add(_item(note).namespace)
+                item = yield from self._read(path, user_id)
+                if item is not None:
+                    found.add(item.namespace)
             else:
                 found.add(tuple(map(unquote, parts)))
         matching = {name for name in found if all(_matches(one, name) for one in conditions)}
@@ -227,7 +246,7 @@ class MemorydStore(BaseStore):
         return path
 
     def _prefix(self, namespace: tuple[str, ...]) -> str:
-        return "/".join((self._root, *map(_name, namespace), ""))
+        return "/".join((self._root, *map(_name, namespace), ""))  # with a / at the end
 
     def _user(self, namespace: tuple[str, ...]) -> str | None:
         if self._user_from is None:
@@ -235,9 +254,6 @@ class MemorydStore(BaseStore):
         if len(namespace) <= self._user_from:
             raise ValueError(f"element {self._user_from} of a namespace names the user, and {namespace} has none")
         return namespace[self._user_from]
-
-
-_nothing = SearchItem((), "", {}, datetime.min, datetime.min)  # noqa: DTZ901  in the place of what an offset skips
 
 
 def _name(part: str) -> str:
@@ -253,18 +269,6 @@ def _content(namespace: tuple[str, ...], key: str, value: Mapping[str, Any], sea
     """Return the JSON of a note: what a search looks at, and the item as a text, so that no letter of it is changed."""
     item = exact_json({"namespace": namespace, "key": key, "value": value})
     return {"text": clean(searched, MOST_SEARCHED), "item": item}
-
-
-def _item(note: Note, score: float | None = None) -> SearchItem:
-    content = json.loads(note.value["item"])
-    return SearchItem(
-        namespace=tuple(content["namespace"]),
-        key=content["key"],
-        value=content["value"],
-        created_at=note.create_time,
-        updated_at=note.update_time,
-        score=score,
-    )
 
 
 def _plain(path: Iterable[str]) -> tuple[str, ...]:

@@ -14,10 +14,13 @@ from typing import TYPE_CHECKING, Any, cast
 from memory_client.adapters.away import Away
 from memory_client.adapters.items import (
     append_all,
+    call_of,
     clear,
     draft_of,
+    id_of,
     item_of,
     last_messages,
+    role_of,
     thread_id_of,
     without_data,
 )
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MemorydSession"]
 
+_MODELS = {Role.USER: "user", Role.ASSISTANT: "assistant", Role.SYSTEM: "system"}
 ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM, "developer": Role.SYSTEM}
 
 
@@ -42,9 +46,9 @@ class MemorydSession:
     """
     A session: `Runner.run(agent, text, session=MemorydSession("chat-1", client))`.
 
-    A session_id of more than 128 bytes is named by its hash. Of an item, text of 64 KiB or more without a space, as an
-    inline image, is replaced by its digest and size; with `whole` it is kept, and refused where the item has more than
-    1 MiB.
+    A session_id of more than 128 bytes is named by its hash. Of an item, inline data of 64 KiB or more, as an image,
+    is replaced by its digest and size; with `whole` it is kept, and refused where the item has more than 1 MiB. An item
+    comes back as it was put only where its message says the same; a system's item of a sandbox comes as a user's.
 
     While the daemon is away the session says so once a minute and is empty, and what is added is lost; `strict` raises
     instead. `clear_session` always raises. What the daemon refuses is always raised.
@@ -81,7 +85,8 @@ class MemorydSession:
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
         """Append items; up to a hundred at once are stored all or none."""
-        drafts = [self._draft(cast("Mapping[str, Any]", item)) for item in items]
+        kept = items if self._whole else without_data(items)
+        drafts = [_draft(dict(item)) for item in kept]
         plan = append_all(self._thread_id, drafts, shared=self._shared)
         await self._away.instead(None, arun(self._client, plan))
 
@@ -102,7 +107,7 @@ class MemorydSession:
 
     def context_filter(self, **more: Any) -> Callable[[CallModelData[Any]], Awaitable[ModelInputData]]:
         """
-        Return what puts the context of the user's last words before a model's instructions.
+        Return what puts the context of the user's last words behind an agent's instructions.
 
         It goes into `RunConfig(call_model_input_filter=session.context_filter())`. Further arguments as of the client's
         `context`; the session's own messages are left out, as the model has them.
@@ -121,21 +126,20 @@ class MemorydSession:
 
         return with_context
 
-    def _draft(self, item: Mapping[str, Any]) -> MessageDraft:
-        kept = dict(item) if self._whole else without_data(item)
-        role = ROLES.get(str(kept.get("role", "")), Role.TOOL)
-        called = str(kept.get("call_id", ""))
-        calls: tuple[ToolCall, ...] = ()
-        if kept.get("type") == "function_call":
-            role, calls = Role.ASSISTANT, (ToolCall(str(kept["name"]), str(kept.get("arguments", "")), called),)
-        return draft_of(
-            role,
-            _text(kept),
-            kept,
-            otherwise=f"[{kept.get('type', 'message')}]",
-            calls=calls,
-            tool_call_id=called if role is Role.TOOL else "",
-        )
+
+def _draft(item: Mapping[str, Any]) -> MessageDraft:
+    role = ROLES.get(str(item.get("role", "")), Role.TOOL)
+    calls: tuple[ToolCall, ...] = ()
+    if item.get("type") == "function_call":
+        role, calls = Role.ASSISTANT, (call_of(item["name"], item.get("arguments", ""), item.get("call_id", "")),)
+    return draft_of(
+        role,
+        _text(item),
+        item,
+        otherwise=f"[{item.get('type', 'message')}]",
+        calls=calls,
+        tool_call_id=id_of(item.get("call_id", "")) if role is Role.TOOL else "",
+    )
 
 
 def _is_of_user(item: Any) -> bool:
@@ -144,7 +148,7 @@ def _is_of_user(item: Any) -> bool:
 
 def _item(message: Message) -> Any:
     """Return the item of a message; of one that came by another way what it says."""
-    return item_of(message) or {"role": message.role.value, "content": message.content}
+    return item_of(message, _draft) or {"role": _MODELS.get(role_of(message), "user"), "content": message.shown}
 
 
 def _text(item: Mapping[str, Any]) -> str:

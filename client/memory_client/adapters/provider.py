@@ -45,10 +45,13 @@ class Provider:
 
     async def on_wake(self, prompt: str = "", **more: Any) -> str:
         """Begin a session, and return the context to begin with; further arguments as of the client's `context`."""
+        await self._begin()
+        return await self.recall(prompt, **more)
+
+    async def _begin(self) -> None:
         call = self._client.start_session(self._thread_id, shared=self._shared)
         started = await self._away.instead(None, cast("Awaitable[Any]", call))
         self.session_id = started.session.id if started else ""
-        return await self.recall(prompt, **more)
 
     async def recall(self, prompt: str, **more: Any) -> str:
         """Return the block of text to know before an answer; "" where nothing is known."""
@@ -60,9 +63,10 @@ class Provider:
         """Append what the user said, further messages such as those of tools, and the answer; whether it is stored."""
         said = [MessageDraft(content=user)] if user else []
         answered = [MessageDraft(content=assistant, role="assistant")] if assistant else []  # type: ignore[arg-type]
-        call = self._client.append(
-            self._thread_id, [*said, *more, *answered], shared=self._shared, session_id=self.session_id
-        )
+        turn = [*said, *more, *answered]
+        if not turn:
+            return False
+        call = self._client.append(self._thread_id, turn, shared=self._shared, session_id=self.session_id)
         appended = await self._away.instead(None, cast("Awaitable[Appended | None]", call))
         return appended is not None and appended.stored
 
@@ -107,7 +111,7 @@ class Provider:
 
     async def __aenter__(self) -> Self:
         """Begin a session."""
-        await self.on_wake()
+        await self._begin()
         return self
 
     async def __aexit__(self, kind: object, error: object, trace: object) -> None:

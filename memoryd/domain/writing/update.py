@@ -7,10 +7,11 @@ from datetime import datetime
 
 from memoryd.domain.pipeline import Decision, decide_and_commit
 from memoryd.domain.ports import Ports
+from memoryd.domain.quotas import check_quota, quota_lock
 from memoryd.domain.retrieval.browse import find
 from memoryd.domain.retrieval.presentation import present_one
 from memoryd.domain.writing.add import LOOKED_AT_INLINE, check_changeable
-from memoryd.errors import InvalidArgument, TrustTooLow
+from memoryd.errors import Conflict, InvalidArgument, TrustTooLow
 from memoryd.index.analysis import analyse, indexed_memory
 from memoryd.model.caller import Caller
 from memoryd.model.change import ChangeSet, Entry
@@ -22,6 +23,8 @@ __all__ = ["update"]
 
 async def update(memory_id: str, wanted: MemoryUpdate, caller: Caller, ports: Ports, *, now: datetime) -> ShownMemory:
     """Set labels or the end of a memory; see UpdateMemory in the contract."""
+    if not ports.policy.of(caller.agent_id).enabled:
+        raise Conflict("this agent is switched off: nothing is stored", field="agent_id")
     if wanted.expire_time is not None and wanted.expire_time <= now:
         raise InvalidArgument("expire_time is not in the future", field="expire_time")
     await _refuse_secrets(wanted, ports)
@@ -39,9 +42,12 @@ async def update(memory_id: str, wanted: MemoryUpdate, caller: Caller, ports: Po
 
         if changed == memory:
             return Decision(None, answer)
+        grown = changed.text_bytes - memory.text_bytes
+        await check_quota(grown, f"these labels need {grown} more", caller, ports.store, now)
         return Decision(ChangeSet(updates=(Entry(changed, " ".join(analyse(indexed_memory(changed)))),)), answer)
 
-    return await decide_and_commit([found.owner], decide, ports, now=now, grant_id=caller.grant_id)
+    locks = [found.owner, *quota_lock(caller)]
+    return await decide_and_commit(locks, decide, ports, now=now, grant_id=caller.grant_id)
 
 
 async def _refuse_secrets(wanted: MemoryUpdate, ports: Ports) -> None:

@@ -8,7 +8,7 @@
 _shtab_memory_subparsers=(add search list get undelete delete correct confirm why history update people person forget threads log working-memory summary note notes context profile stats whoami completion)
 
 _shtab_memory_add_option_strings=(-h --help --user --no-user --chat --agent --endpoint --timeout --json --shared --about --tag --kind --category --meta --key --expires --at --confidence --speaker --request-id)
-_shtab_memory_search_option_strings=(-h --help --user --no-user --chat --agent --endpoint --timeout --json -n --limit --min-score --explain --as-of --why-not --about --tag --kind --category --meta --since --until --include-expired --include-superseded)
+_shtab_memory_search_option_strings=(-h --help --user --no-user --chat --agent --endpoint --timeout --json -n --limit --min-score --explain --as-of --why-not --about --tag --kind --category --meta --since --until --include-expired --include-superseded --below)
 _shtab_memory_list_option_strings=(-h --help --user --no-user --chat --agent --endpoint --timeout --json -n --limit --all --about --tag --kind --category --meta --since --until --include-expired --include-superseded)
 _shtab_memory_get_option_strings=(-h --help --user --no-user --chat --agent --endpoint --timeout --json)
 _shtab_memory_undelete_option_strings=(-h --help --user --no-user --chat --agent --endpoint --timeout --json)

@@ -50,7 +50,7 @@ function _shtab_memory_using
 end
 
 set -g _shtab_memory_commands add search list get undelete delete correct confirm why history update people person forget threads log working-memory summary note notes context profile stats whoami completion
-set -g _shtab_memory_opts_with_value --about --after --agent --as-of --at --before --category --channel --chat --clear --confidence --delete --delete-after --endpoint --exclude-session --exclude-thread --expires --expires-unread --grant --if-revision --key --kind --limit --matching --max-memories --max-tokens --merge-into --meta --min-score --move --prefix --recalled --recent --rename --request-id --revision --search --section --session --set --since --speaker --tag --thread --timeout --tokenizer --type --until --user --value --why-not -n
+set -g _shtab_memory_opts_with_value --about --after --agent --as-of --at --before --below --category --channel --chat --clear --confidence --delete --delete-after --endpoint --exclude-session --exclude-thread --expires --expires-unread --grant --if-revision --key --kind --limit --matching --max-memories --max-tokens --merge-into --meta --min-score --move --prefix --recalled --recent --rename --request-id --revision --search --section --session --set --since --speaker --tag --thread --timeout --tokenizer --type --until --user --value --why-not -n
 
 complete -c memory -e
 complete -c memory -f
@@ -101,6 +101,7 @@ complete -c memory -n '_shtab_memory_using search' -l since -x -d 'happened at t
 complete -c memory -n '_shtab_memory_using search' -l until -x -d 'happened before this time: 3d, 12h, a date'
 complete -c memory -n '_shtab_memory_using search' -l include-expired -d 'also what has expired'
 complete -c memory -n '_shtab_memory_using search' -l include-superseded -d 'also what was replaced'
+complete -c memory -n '_shtab_memory_using search' -l below -x -d 'of notes: only this path and what lies below it'
 complete -c memory -n '_shtab_memory_using; and test $_shtab_memory_npos -eq 0' -a list -d 'List what is remembered, newest first.'
 complete -c memory -n '_shtab_memory_using list' -s h -l help -d 'show this help message and exit'
 complete -c memory -n '_shtab_memory_using list' -l user -x -d 'user id (default: $MEMORY_USER_ID)'

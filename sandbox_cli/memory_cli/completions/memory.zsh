@@ -397,6 +397,7 @@ _shtab_memory_search_options=(
   "--until[happened before this time\: 3d, 12h, a date]:TIME:"
   "--include-expired[also what has expired]"
   "--include-superseded[also what was replaced]"
+  "--below[of notes\: only this path and what lies below it]:PATH:"
   "(*):the question or some words\; - reads them from standard input:"
 )
 
