@@ -395,8 +395,5 @@ MUTANTS = [
     ("memoryd/index/embedded.py", "document not in taken):", "False):", "tests/test_large_scopes.py"),
     ("memoryd/domain/conversation/embed.py", "limit=LONG_PAGE, until=until,", "limit=LONG_PAGE,", LONG),
     ("memoryd/domain/conversation/embed.py", "counters={self._windows_name: page[-1][0]}", "counters={self._windows_name: page[0][0]}", LONG),
-    *MUTANTS_OF_TEXTS,
-    *MUTANTS_OF_OPERATIONS,
-    *MUTANTS_OF_NOTES,
-    *MUTANTS_OF_DOORS,
+    *MUTANTS_OF_TEXTS, *MUTANTS_OF_OPERATIONS, *MUTANTS_OF_NOTES, *MUTANTS_OF_DOORS,
 ]  # fmt: skip
