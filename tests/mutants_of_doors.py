@@ -14,7 +14,7 @@ MUTANTS_OF_DOORS = [
     ("client/memory_mcp/server.py", "as_json(answer.model_dump(), indent=None)", "str(answer.model_dump_json())", MCP),
     ("client/memory_mcp/callers.py", "self._known[name] = _Known(", "_Known(", ACCESS),
     ("client/memory_mcp/callers.py", "if who.door not in {Door.SHARED, Door.TCP}:", "if False:", ACCESS),
-    ("client/memory_mcp/callers.py", "if len(token) > MOST_TOKEN or not", "if not", ACCESS),
+    ("client/memory_mcp/callers.py", "_established.get() == token", "True", ACCESS),
     ("client/memory_mcp/callers.py", "            raise DaemonAway from None", "            return True", MCP),
     ("client/memory_mcp/callers.py", "        if known.uses >= MOST_WAITING:", "        if False:", ACCESS),
     ("client/memory_mcp/callers.py", "    if not known.uses:\n", "    if True:\n", ACCESS),

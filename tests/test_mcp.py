@@ -143,6 +143,7 @@ async def test_no_error_repeats_what_the_caller_said(world, served, user):
         ("log", {"thread": "t", "role": "user", "text": ""}),
         ("recent", {"thread": ""}),
         ("whoami", {"user_id": secret}),
+        ("about", {"name": f"{secret}\t{secret}"}),
         ("about", {"name": f"  Zoe\u0301  {secret} "}),
         ("forget_person", {"name": f" {secret}  x"}),
     ]

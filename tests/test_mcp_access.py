@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from datetime import UTC, datetime, timedelta
 
 import httpx2 as httpx
@@ -17,7 +18,7 @@ from memoryd.errors import LimitExceeded, MemorydError
 from memoryd.model.grant import Permission
 from tests.doors import a_world, socket_of
 from tests.mcp_helpers import http_server, on_stdio, over_http, text_of
-from tests.support import PATIENCE_S, short_folder
+from tests.support import PATIENCE_S, short_folder, until
 
 GIVEN = {
     "remember": {"text": "I keep bees"},
@@ -130,7 +131,7 @@ async def test_of_many_tokens_the_last_ones_keep_their_channel_and_calls_under_w
     tokens = [world.token(user_id=f"{user}-{n}") for n in range(4)]
     async with known._of(tokens[0]) as first:
         for token in tokens[1:]:
-            assert await known.verify_token(token) is not None
+            assert await known.establish(token)
             async with known._of(token):
                 pass
         assert len(known._known) == 2
@@ -138,7 +139,7 @@ async def test_of_many_tokens_the_last_ones_keep_their_channel_and_calls_under_w
     with pytest.raises(MemorydError, match="closed"):
         await first.client.whoami()
     for n in range(20):
-        assert await known.verify_token(f"nonsense{n}") is None
+        assert not await known.establish(f"nonsense{n}")
     assert len(known._known) == 2  # what counts for nothing takes no one's place
 
 
@@ -148,7 +149,7 @@ async def test_one_token_can_have_so_many_calls_under_way_and_is_still_verified(
     waiting = [asyncio.ensure_future(one.__aenter__()) for one in held]
     await asyncio.sleep(0.1)
     assert sum(one.done() for one in waiting) == callers.CALLS_AT_ONCE
-    assert await asyncio.wait_for(known.verify_token(token), PATIENCE_S) is not None
+    assert await asyncio.wait_for(known.establish(token), PATIENCE_S)
     with pytest.raises(LimitExceeded):
         await known._of(token).__aenter__()
     for one in waiting[callers.CALLS_AT_ONCE :]:
@@ -163,13 +164,67 @@ async def test_a_daemon_that_asks_for_certificates_gets_them():
         certified = Credentials(
             ca_file=world.ca_file, certificate_file=f"{place}/cert.pem", key_file=f"{place}/key.pem"
         )
-        assert await callers.ByToken(world.tcp, certified).verify_token(token) is not None
-        assert await callers.ByToken(world.tcp, certified).verify_token("nonsense") is None
+        assert await callers.ByToken(world.tcp, certified).establish(token)
+        assert not await callers.ByToken(world.tcp, certified).establish("nonsense")
 
 
 async def test_a_socket_that_asks_for_no_token_is_not_served_by_token(world, user):
     sandbox = world.sandbox(user_id=user)
     with world.admin() as host:
         token = host.issue_token(sandbox.grant.id).token
-    assert await callers.ByToken(socket_of(sandbox)).verify_token(token) is None
-    assert await callers.ByToken(world.daemon.endpoint).verify_token(token) is None
+    assert not await callers.ByToken(socket_of(sandbox)).establish(token)
+    assert not await callers.ByToken(world.daemon.endpoint).establish(token)
+
+
+async def test_a_token_that_was_not_established_for_this_request_is_no_ones(world, user):
+    known, token = callers.ByToken(world.shared), world.token(user_id=user)
+    assert await known.verify_token(token) is None
+    assert await known.establish(token)
+    assert (await known.verify_token(token)).token == token
+    assert await known.verify_token(f"{token}x") is None
+
+
+async def test_a_token_past_its_calls_a_second_is_not_taken_for_bad(world, user):
+    token = world.token(user_id=user, quota={"calls_per_second": 1})
+    assert await callers.ByToken(world.shared).establish(token)
+    with pytest.raises(callers.TooManyCalls):
+        await callers.ByToken(world.shared).establish(token)
+
+
+def test_who_sends_nothing_is_closed_and_keeps_no_one_out(world, user):
+    token = world.token(user_id=user)
+    with http_server(world.shared) as (url, _):
+        port = int(url.rpartition(":")[2].partition("/")[0])
+        idle = [socket.create_connection(("127.0.0.1", port)) for _ in range(530)]
+        idle[0].sendall(b"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\n")
+        assert until(lambda: any(_is_closed(one) for one in idle[512:]))
+        for one in idle[300:]:
+            one.close()
+        message = {"jsonrpc": "2.0", "id": 1, "method": "ping", "params": {}}
+        headers = {"Authorization": f"Bearer {token}", "Accept": "application/json, text/event-stream"}
+
+        def answers() -> bool:
+            try:
+                return httpx.post(url, headers=headers, json=message).status_code == 200
+            except httpx.HTTPError:
+                return False
+
+        assert until(answers)
+        head = f"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {token}\r\nContent-Length: 500\r\n"
+        with socket.create_connection(("127.0.0.1", port)) as slow:
+            slow.sendall(f"{head}Content-Type: application/json\r\n\r\n{{".encode())
+            assert until(lambda: _is_closed(idle[0]), pause_s=0.5)  # its headers did not arrive in time
+            slow.settimeout(PATIENCE_S)
+            assert b" 408 " in slow.recv(200)
+        for one in idle[:300]:
+            one.close()
+
+
+def _is_closed(one: socket.socket) -> bool:
+    one.settimeout(0.01)
+    try:
+        return one.recv(1) == b""
+    except TimeoutError:
+        return False
+    except OSError:
+        return True

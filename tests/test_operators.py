@@ -304,7 +304,8 @@ def test_the_wheel_holds_the_contract_and_nothing_of_the_tests(tmp_path):
     names = zipfile.ZipFile(next(tmp_path.glob("*.whl"))).namelist()
     assert {f"memoryd/v1/{path.name}" for path in (ROOT / "proto" / "memoryd" / "v1").glob("*.proto")} <= {*names}
     assert {"memoryd/v1/memory_pb2.py", "memory_client/client.py", "memory_cli/main.py"} <= {*names}
-    assert {"memoryd", "memory_client", "memory_cli"} == {n.split("/")[0] for n in names if ".dist-info" not in n}
+    packages = {name.split("/")[0] for name in names if ".dist-info" not in name}
+    assert packages == {"memoryd", "memory_client", "memory_cli", "memory_mcp"}
 
 
 def test_the_container_takes_the_servers_packages_alone_in_the_versions_that_are_tested():

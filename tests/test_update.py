@@ -63,6 +63,18 @@ def test_labels_do_not_grow_past_the_quota_of_a_grant(world, user):
         assert client.update(made.id, metadata={"k": "v"}).id == made.id
 
 
+def test_labels_of_another_grant_only_shrink(world, user):
+    with world.inside(world.sandbox("full", user_id=user, quota={"stored_bytes": 10_000})) as one:
+        made = one.add("I keep bees", tags=["long", "short"]).memory
+        used = one.whoami().usage.stored_bytes
+        with world.inside(world.sandbox("correct", user_id=user)) as other:
+            with pytest.raises(TrustTooLow, match="only shrink"):
+                other.update(made.id, metadata={"k": "v" * 1000})
+            other.update(made.id, tags=["short"])
+        assert one.whoami().usage.stored_bytes < used
+        assert one.get(made.id).tags == ("short",)
+
+
 def test_the_command(memory):
     code, out, _ = memory("add", "I keep bees", "--tag", "old", "--json")
     made = json.loads(out)["memory"]["id"]

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
+import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -16,19 +18,24 @@ from mcp.server.auth.middleware.auth_context import get_access_token
 from mcp.server.auth.provider import AccessToken
 from memory_client import AsyncMemoryClient, Credentials
 
-from memoryd.errors import LimitExceeded, MemorydError, TimedOut, Unauthenticated, Unavailable
+from memoryd.errors import LimitExceeded, MemorydError, Unauthenticated
 from memoryd.model.grant import Door
 
-__all__ = ["ByToken", "Callers", "DaemonAway", "OneCaller"]
+__all__ = ["ByToken", "Callers", "DaemonAway", "OneCaller", "TooManyCalls"]
 
 MOST_CALLERS = 256  # tokens with an open channel; that of the one not used for longest is closed
 CALLS_AT_ONCE = 8  # of one token; more wait, so that one cannot take the connection to the daemon
 MOST_WAITING = 64  # calls of one token, with those under way; more are refused
 MOST_TOKEN = 8192  # characters
-MOST_GENUINE = 4096  # tokens that are remembered to count
+MOST_REMEMBERED = 4096  # tokens that count, and as many that do not
+REFUSED_S = 5.0  # for so long a token that does not count is not asked about again
+ASKED_AT_ONCE = 16  # tokens about which the daemon is asked
+AGAIN_S = 5.0  # seconds after which it is said again that the daemon cannot be asked
 GENUINE_S = 30.0  # for so long a token is not asked about before its call; the daemon refuses the call all the same
 
 log = logging.getLogger("memory_mcp")
+_established: ContextVar[str | None] = ContextVar("token", default=None)
+"""The token of the request under way, once the daemon has said that it counts."""
 
 
 class Callers(Protocol):
@@ -59,6 +66,10 @@ class DaemonAway(Exception):
     """No one can say now whether a token counts."""
 
 
+class TooManyCalls(Exception):
+    """A token's grant is past its calls a second."""
+
+
 @dataclass(slots=True)
 class _Known:
     """A token's client."""
@@ -81,21 +92,33 @@ class ByToken:
         self._endpoint = endpoint
         self._credentials = replace(credentials or Credentials(), token_file="", token="")
         self._known: OrderedDict[bytes, _Known] = OrderedDict()
-        self._genuine: TTLCache[bytes, bool] = TTLCache(MOST_GENUINE, GENUINE_S)
+        self._genuine: TTLCache[bytes, bool] = TTLCache(MOST_REMEMBERED, GENUINE_S)
+        self._refused: TTLCache[bytes, bool] = TTLCache(MOST_REMEMBERED, REFUSED_S)
+        self._asking = asyncio.Semaphore(ASKED_AT_ONCE)
+        self._told_time = -AGAIN_S
 
     def _open(self, token: str) -> AsyncMemoryClient:
         """Return a client that shows a token; Unauthenticated for what cannot be one."""
         shown = replace(self._credentials, token=token)
         return AsyncMemoryClient(self._endpoint, user_id="", chat_id="", agent_id="", credentials=shown)
 
-    async def verify_token(self, token: str) -> AccessToken | None:
-        """Return whose a token is, by the daemon's word; None where it counts for nothing. DaemonAway."""
+    async def establish(self, token: str) -> bool:
+        """Return whether a token counts, by the daemon's word, and let it be who calls. DaemonAway, TooManyCalls."""
         name = _name_of(token)
         if name not in self._genuine:
-            if len(token) > MOST_TOKEN or not await self._counts(token):
-                return None
+            if name in self._refused or len(token) > MOST_TOKEN:
+                return False
+            async with self._asking:
+                if not await self._counts(token):
+                    self._refused[name] = True
+                    return False
             self._genuine[name] = True
-        return AccessToken(token=token, client_id="memoryd", scopes=[])
+        _established.set(token)
+        return True
+
+    async def verify_token(self, token: str) -> AccessToken | None:
+        """Return the token of the request under way where it was established; None for any other."""
+        return AccessToken(token=token, client_id="memoryd", scopes=[]) if _established.get() == token else None
 
     async def _counts(self, token: str) -> bool:
         try:
@@ -104,11 +127,15 @@ class ByToken:
             return False
         try:
             who = await client.whoami()
-        except (Unavailable, TimedOut) as error:
-            log.warning("the daemon cannot be asked about a token: %s", error.reason)
-            raise DaemonAway from None
-        except MemorydError:
+        except Unauthenticated:
             return False
+        except LimitExceeded:
+            raise TooManyCalls from None
+        except MemorydError as error:
+            if self._told_time + AGAIN_S < time.monotonic():
+                self._told_time = time.monotonic()
+                log.warning("the daemon cannot be asked about a token: %s", error.reason)
+            raise DaemonAway from None
         finally:
             await client.close()
         if who.door not in {Door.SHARED, Door.TCP}:

@@ -6,7 +6,9 @@ Other hosts reach it through a proxy that ends TLS. Host and Origin are checked,
 
 from __future__ import annotations
 
+import asyncio
 import os
+import resource
 import signal
 import socket
 import sys
@@ -22,9 +24,10 @@ from memory_client.endpoint import is_admin, resolve_endpoint
 from pydantic import AnyHttpUrl
 from starlette.datastructures import Headers
 from starlette.responses import Response
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from memory_mcp.callers import ByToken, DaemonAway
+from memory_mcp.callers import ByToken, DaemonAway, TooManyCalls
 from memory_mcp.server import make_server
 from memoryd.errors import InvalidArgument
 
@@ -32,6 +35,9 @@ __all__ = ["Listen", "serve"]
 
 PATH = "/mcp"
 MOST_BODY = 1 << 20  # bytes: a message of 256 KiB, escaped
+RECEIVE_S = 10.0  # for headers, and for a body, as in the daemon
+MOST_CONNECTIONS = 512
+MOST_FILES = 4096  # that this process asks to be allowed to open
 GRACE_S = 5  # for calls under way when the server is to end
 MAX_PORT = 65_535
 
@@ -108,9 +114,10 @@ def _remove_stale(path: str) -> None:
 
 class Doorkeeper:
     """
-    Refuses what would hold a stream open for nothing: this server has nothing to say unasked.
+    Looks at each request before the protocol's library does: its method, its token, and that its body arrives.
 
-    While no one can say whether a token counts, it answers 503.
+    GET would hold a stream open for nothing, as this server has nothing to say unasked. A token that does not count
+    goes on to the library, which answers 401.
     """
 
     def __init__(self, app: ASGIApp, callers: ByToken) -> None:
@@ -122,23 +129,108 @@ class Doorkeeper:
         """Answer a request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
-        elif scope["method"] != "POST":
-            refusal = Response("this server takes POST alone", status_code=405, headers={"Allow": "POST"})
-            await refusal(scope, receive, send)
-        elif await self._is_away(Headers(scope=scope).get("authorization", "")):
-            away = Response("memoryd is away", status_code=503, headers={"Retry-After": "5"})
-            await away(scope, receive, send)
-        else:
-            await self._app(scope, receive, send)
-
-    async def _is_away(self, shown: str) -> bool:
-        scheme, _, token = shown.partition(" ")
+            return
         try:
-            if scheme.lower() == "bearer" and token:
-                await self._callers.verify_token(token)  # the application's own look finds it remembered
+            request = await self._looked_at(scope, receive)
+        except _Refused as refused:
+            await refused.response(scope, receive, send)
+        else:
+            await self._app(scope, request, send)
+
+    async def _looked_at(self, scope: Scope, receive: Receive) -> Receive:
+        """Return what gives the request; _Refused for one that is answered here."""
+        if scope["method"] != "POST":
+            raise _Refused(405, "this server takes POST alone", Allow="POST")
+        scheme, _, token = Headers(scope=scope).get("authorization", "").partition(" ")
+        try:
+            if scheme.lower() != "bearer" or not await self._callers.establish(token):
+                return receive
         except DaemonAway:
-            return True
-        return False
+            raise _Refused(503, "memoryd is away", **{"Retry-After": "5"}) from None
+        except TooManyCalls:
+            raise _Refused(429, "the grant is past its calls a second", **{"Retry-After": "1"}) from None
+        try:
+            async with asyncio.timeout(RECEIVE_S):
+                body = await _body(receive)
+        except TimeoutError:
+            raise _Refused(408, f"the request did not arrive within {RECEIVE_S:.0f} s", Connection="close") from None
+        messages = iter([{"type": "http.request", "body": body, "more_body": False}])
+
+        async def again() -> Message:
+            return next(messages, None) or await receive()
+
+        return again
+
+
+class _Refused(Exception):
+    """A request that is answered before the protocol's library sees it."""
+
+    def __init__(self, code: int, text: str, **headers: str) -> None:
+        super().__init__(text)
+        self.response = Response(text, status_code=code, headers=headers)
+
+
+async def _body(receive: Receive) -> bytes:
+    """Return a whole body; _Refused for one that is too large."""
+    body = bytearray()
+    while True:
+        message = await receive()
+        if message["type"] != "http.request":
+            raise _Refused(400, "the request was broken off")
+        body += message.get("body", b"")
+        if len(body) > MOST_BODY:
+            raise _Refused(413, f"the request has more than {MOST_BODY} bytes", Connection="close")
+        if not message.get("more_body", False):
+            return bytes(body)
+
+
+class BoundedConnection(H11Protocol):
+    """A connection that sends its request in time; of more than so many the others are closed at once."""
+
+    most = 512
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin, or end at once."""
+        self._timer: asyncio.TimerHandle | None = None
+        if len(self.connections) >= self.most:
+            transport.abort()
+            return
+        super().connection_made(transport)
+        self._watch()
+
+    def data_received(self, data: bytes) -> None:
+        """Take in some bytes."""
+        if not self.transport.is_closing():
+            super().data_received(data)
+            self._watch()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop waiting."""
+        self._stop()
+        if self.transport is not None:
+            super().connection_lost(exc)
+
+    def _watch(self) -> None:
+        """Wait so long for the headers of a request, and no longer."""
+        if self.cycle is not None and not self.cycle.response_complete:
+            self._stop()
+        elif self._timer is None:
+            self._timer = self.loop.call_later(RECEIVE_S, self.transport.close)
+
+    def _stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+def _connections() -> int:
+    """Return how many connections may be open: half of the files that this process may open, once that is raised."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
+    if soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        soft = wanted
+    return max(16, min(MOST_CONNECTIONS, soft // 2))
 
 
 def application(callers: ByToken, host: str = "127.0.0.1") -> ASGIApp:
@@ -176,8 +268,10 @@ def serve(listen: Listen, endpoint: str | None, credentials: Credentials | None 
     try:
         opened.listen(socket.SOMAXCONN)
         print(f"memory-mcp: {listen.url_of(opened)}", file=sys.stderr, flush=True)
+        BoundedConnection.most = _connections()
         config = uvicorn.Config(
             application(ByToken(endpoint, credentials), listen.host or "localhost"),
+            http=BoundedConnection,
             log_level="warning",
             access_log=False,
             server_header=False,

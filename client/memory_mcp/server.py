@@ -126,7 +126,8 @@ def without(given: Mapping[str, Any], error: MemorydError) -> str:
     """
     message = _folded(error.message)
     words = (word for value in given.values() for word in (value if isinstance(value, list) else [value]))
-    for word in filter(None, (_folded(word) for word in words if isinstance(word, str))):
+    texts = (form for word in words if isinstance(word, str) for form in (word, repr(word)[1:-1]))
+    for word in filter(None, map(_folded, texts)):
         if f"'{word}'" in message or f'"{word}"' in message or (len(word) > SHORT and word in message):
             return f"what {error.field or 'an argument'} says is not known, or cannot be taken"
     return error.message

@@ -10,6 +10,7 @@ import re
 import signal
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import datetime, timedelta
@@ -68,14 +69,19 @@ def until(text: str) -> datetime:
     return time + timedelta(seconds=59, microseconds=999_999) if is_minute else time
 
 
+_stopped = threading.Event()
+"""That the command was told to end: what a signal raises is lost where it comes in a finalizer."""
+
+
 def a_clean_end(run: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
     """Let a stop by a signal end a command as Ctrl-C does, so that no copy of the database is left."""
 
     def stop(_number: int, _frame: FrameType | None) -> None:
+        _stopped.set()
         raise KeyboardInterrupt
 
     def ended(args: argparse.Namespace) -> int:
-        for number in (signal.SIGTERM, signal.SIGHUP):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, stop)
         try:
             return run(args)
@@ -102,6 +108,8 @@ class _Pipe(io.RawIOBase):
             try:
                 left = view
                 while left:
+                    if _stopped.is_set():
+                        raise KeyboardInterrupt  # noqa: TRY301  once more
                     left = left[os.write(1, left) :]
             except BaseException as error:
                 self._failed = True

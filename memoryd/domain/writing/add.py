@@ -250,6 +250,7 @@ def check_changeable(memory: Memory, caller: Caller, now: datetime) -> None:
     state = memory.state_at(now)
     if state is not State.LIVE:
         way = f"it was replaced by {memory.superseded_by}" if memory.superseded_by else "restore it first"
+        way = "add it again" if state is State.EXPIRED else way
         raise Conflict(f"the memory is {state.value}; {way}", field="id")
 
 

@@ -43,6 +43,8 @@ async def update(memory_id: str, wanted: MemoryUpdate, caller: Caller, ports: Po
         if changed == memory:
             return Decision(None, answer)
         grown = changed.text_bytes - memory.text_bytes
+        if grown > 0 and caller.trust.is_sandbox and memory.grant_id != caller.grant_id:
+            raise TrustTooLow("the memory came through another grant, which pays for its labels: here they only shrink")
         await check_quota(grown, f"these labels need {grown} more", caller, ports.store, now)
         return Decision(ChangeSet(updates=(Entry(changed, " ".join(analyse(indexed_memory(changed)))),)), answer)
 
