@@ -11,7 +11,7 @@ MUTANTS_OF_DOORS = [
     ("client/memory_mcp/arguments.py", 'ConfigDict(extra="forbid")', 'ConfigDict(extra="ignore")', MCP),
     ("client/memory_mcp/server.py", "without(given, error)", "error.message", MCP),
     ("client/memory_mcp/server.py", "if tool.needs is None or tool.needs in may", "if True", ACCESS),
-    ("client/memory_mcp/server.py", "as_json(answer.model_dump(), indent=None)", "str(answer.model_dump_json())", MCP),
+    ("client/memory_mcp/server.py", "as_json(plain, indent=None)", "str(answer.model_dump_json())", MCP),
     ("client/memory_mcp/callers.py", "self._known[name] = _Known(", "_Known(", ACCESS),
     ("client/memory_mcp/callers.py", "if who.door not in {Door.SHARED, Door.TCP}:", "if False:", ACCESS),
     ("client/memory_mcp/callers.py", "_established.get() == token", "True", ACCESS),

@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from memory_cli.completion import SHELLS
-from memory_cli.helpful_parser import Parser
+from memory_cli.helpful_parser import Parser, Version
 
 __all__ = ["make_parser"]
 
@@ -43,15 +43,6 @@ examples:
 """
 
 
-class _Version(argparse.Action):
-    """Looks the version up only when it is asked for."""
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
-        from importlib.metadata import version
-
-        parser.exit(0, f"memory-mcp {version('memoryd')}\n")
-
-
 def make_parser() -> Parser:
     """Return the parser of the command."""
     parser = Parser(
@@ -60,7 +51,7 @@ def make_parser() -> Parser:
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
+    parser.add_argument("--version", action=Version, nargs=0, help="show the version and exit")
     _identity(parser)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
     http = commands.add_parser(

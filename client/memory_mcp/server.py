@@ -108,10 +108,9 @@ async def _called(callers: Callers, tool: Tool, given: Mapping[str, Any]) -> typ
     except Exception as error:  # noqa: BLE001  a model can go on; what it said must not reach a log
         log.error("%s failed: %s", tool.name, type(error).__name__)  # noqa: TRY400  the traceback may hold content
         return _failed("INTERNAL: the tool failed; its kind of error is in the server's log")
-    text = readable(answer.text) if isinstance(answer, ContextAnswer) else as_json(answer.model_dump(), indent=None)
-    return types.CallToolResult(
-        content=[types.TextContent(type="text", text=text)], structured_content=answer.model_dump(mode="json")
-    )
+    plain = answer.model_dump(mode="json")
+    text = readable(answer.text) if isinstance(answer, ContextAnswer) else as_json(plain, indent=None)
+    return types.CallToolResult(content=[types.TextContent(type="text", text=text)], structured_content=plain)
 
 
 def _failed(text: str) -> types.CallToolResult:

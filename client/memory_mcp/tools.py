@@ -17,7 +17,6 @@ from pydantic import BaseModel
 
 from memory_mcp import answers, arguments
 from memory_mcp.arguments import time_of
-from memoryd.errors import ThreadNotFound
 from memoryd.model.conversation import Role
 from memoryd.model.grant import Permission
 from memoryd.model.memory import Kind
@@ -127,13 +126,8 @@ async def _log(client: AsyncMemoryClient, asked: arguments.Log) -> answers.LogAn
 
 
 async def _recent(client: AsyncMemoryClient, asked: arguments.Recent) -> answers.RecentAnswer:
-    try:
-        page = await client.messages(
-            asked.thread, shared=asked.shared, max_tokens=RECENT_TOKENS, in_view=True, whole_turns=True
-        )
-    except ThreadNotFound:
-        return answers.RecentAnswer(messages=[])
-    return answers.RecentAnswer(messages=[answers.Said.of(message) for message in page.messages])
+    messages = await client.conversation(asked.thread, shared=asked.shared).recent(max_tokens=RECENT_TOKENS)
+    return answers.RecentAnswer(messages=[answers.Said.of(message) for message in messages])
 
 
 async def _whoami(client: AsyncMemoryClient, asked: arguments.Nothing) -> answers.WhoAmIAnswer:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-__all__ = ["Parser", "WrongUsage", "refuse_early"]
+__all__ = ["Parser", "Version", "WrongUsage", "refuse_early"]
 
 
 class WrongUsage(Exception):
@@ -37,6 +37,16 @@ class Parser(argparse.ArgumentParser):
             meant = f"; did you mean {near[0]}" if near else ""
             parser.error(f"unrecognized arguments: {' '.join(unknown)}{meant}")
         return found
+
+
+class Version(argparse.Action):
+    """Looks the version up only when it is asked for."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        """Print the name of the command and the version, and exit."""
+        from importlib.metadata import version
+
+        parser.exit(0, f"{parser.prog} {version('memoryd')}\n")
 
 
 LIKE = 0.75  # of an option that may have been meant: --limt and --limit are .92 alike, --bogus and --about .71

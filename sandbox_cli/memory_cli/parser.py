@@ -6,10 +6,9 @@ import argparse
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from memory_cli.common import SECONDS
-from memory_cli.helpful_parser import Parser
+from memory_cli.helpful_parser import Parser, Version
 from memory_cli.parser_notes import add_notes
 from memory_cli.parser_talk import add_talking
 from memory_cli.parser_update import add_update
@@ -83,15 +82,6 @@ Command = Callable[[str, str, str], argparse.ArgumentParser]
 """Adds a command: its name, what it does, and examples."""
 
 
-class _Version(argparse.Action):
-    """Looks the version up only when it is asked for."""
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
-        from importlib.metadata import version
-
-        parser.exit(0, f"memory {version('memoryd')}\n")
-
-
 def _common() -> Parser:
     common = Parser(add_help=False)
     who = common.add_argument_group("who asks")
@@ -137,7 +127,7 @@ def make_parser(first: str = "") -> argparse.ArgumentParser:
         '  memory context "Plan a dinner for Sarah"\n\n' + LANGUAGES + EXIT_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
+    parser.add_argument("--version", action=Version, nargs=0, help="show the version and exit")
     commands = parser.add_subparsers(
         dest="command", metavar="COMMAND", required=True, parser_class=Parser, prog=parser.prog
     )

@@ -44,7 +44,6 @@ __all__ = ["MemorydStore"]
 MOST_ITEMS = 10_000  # that one search without a query, or one list of namespaces, looks at
 MOST_HITS = 100  # of a search with a query, its offset included: as many as the daemon finds
 NAME_BYTES = 64  # of a part of a path; a longer one is named by its hash
-MOST_SEARCHED = 32_768  # characters by which an item is found, as of any note
 MINUTE_S = 60
 HASHED = "~"
 
@@ -268,7 +267,7 @@ def _name(part: str) -> str:
 def _content(namespace: tuple[str, ...], key: str, value: Mapping[str, Any], searched: str) -> dict[str, Any]:
     """Return the JSON of a note: what a search looks at, and the item as a text, so that no letter of it is changed."""
     item = exact_json({"namespace": namespace, "key": key, "value": value})
-    return {"text": clean(searched, MOST_SEARCHED), "item": item}
+    return {"text": clean(searched, limits.MAX_NOTE_SEARCHED), "item": item}
 
 
 def _plain(path: Iterable[str]) -> tuple[str, ...]:

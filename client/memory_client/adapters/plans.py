@@ -18,7 +18,7 @@ from memoryd.errors import MemorydError
 if TYPE_CHECKING:
     from memory_client import AsyncMemoryClient, MemoryClient
 
-__all__ = ["Ask", "Plan", "arun", "ask", "every_note", "run"]
+__all__ = ["Ask", "Pause", "Plan", "arun", "ask", "every_note", "pause", "run"]
 
 T = TypeVar("T")
 PAGE = 100

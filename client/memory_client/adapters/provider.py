@@ -12,7 +12,6 @@ from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any, Self, cast
 
 from memory_client.adapters.away import Away
-from memoryd.errors import ThreadNotFound
 from memoryd.model.conversation import Message
 from memoryd.model.message_draft import MessageDraft
 
@@ -72,21 +71,8 @@ class Provider:
 
     async def recent_turns(self, *, max_tokens: int = 0, page_size: int = 0) -> list[Message]:
         """Return the last messages that have not left the prompts, in whole turns and in order."""
-        return await self._away.instead([], self._recent(max_tokens, page_size))
-
-    async def _recent(self, max_tokens: int, page_size: int) -> list[Message]:
-        try:
-            page = await self._client.messages(
-                self._thread_id,
-                shared=self._shared,
-                max_tokens=max_tokens,
-                page_size=page_size,
-                in_view=True,
-                whole_turns=True,
-            )
-        except ThreadNotFound:
-            return []
-        return [*page.messages]
+        thread = self._client.conversation(self._thread_id, shared=self._shared)
+        return await self._away.instead([], thread.recent(page_size=page_size, max_tokens=max_tokens))
 
     async def working_memory(self, text: str | None = None) -> str:
         """Return the small text that the agent keeps in mind; with a text, replace it by that first."""

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import unicodedata
 from typing import Any
 
 from memoryd.errors import MemorydError
-from memoryd.model.validation import check_text
+from memoryd.model.validation import check_text, stream_safe
 
 __all__ = ["clean", "exact_json"]
-
-MOST_MARKS = 30  # combining marks in a row, as the daemon has it
 
 
 def exact_json(value: Any) -> str:
@@ -26,10 +23,4 @@ def exact_json(value: Any) -> str:
 
 def clean(text: str, most: int) -> str:
     """Return the first characters of a text that can be stored: without NUL, lone surrogates and piles of marks."""
-    text = text[:most].replace("\0", " ").encode("utf-8", "replace").decode()
-    kept, marks = [], 0
-    for letter in text:
-        marks = marks + 1 if unicodedata.category(letter).startswith("M") else 0
-        if marks <= MOST_MARKS:
-            kept.append(letter)
-    return "".join(kept)
+    return stream_safe(text[:most].replace("\0", " ").encode("utf-8", "replace").decode())

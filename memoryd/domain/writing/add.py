@@ -33,7 +33,7 @@ from memoryd.model.results import AddResult
 from memoryd.model.scope import Owner
 from memoryd.turns import in_turns
 
-__all__ = ["LOOKED_AT_INLINE", "add", "add_batch", "check_changeable", "correct", "texts_of"]
+__all__ = ["LOOKED_AT_INLINE", "add", "add_batch", "check_changeable", "correct", "holds_secret", "texts_of"]
 
 LOOKED_AT_INLINE = 2_000  # characters in which credentials are looked for on the loop (1 µs each at the worst)
 
@@ -98,7 +98,7 @@ class _Statements(Write[list[AddResult]]):
         """Return the positions of the statements that hold a credential; many are searched in a thread."""
 
         def positions() -> list[int]:
-            return [n for n, draft in enumerate(self.drafts) if _holds_secret(draft, self.ports)]
+            return [n for n, draft in enumerate(self.drafts) if holds_secret(texts_of(draft), self.ports)]
 
         if sum(len(text) for draft in self.drafts for text in texts_of(draft)) > LOOKED_AT_INLINE:
             return await asyncio.to_thread(positions)
@@ -287,11 +287,11 @@ def _refuse_reserved(draft: Draft) -> None:
         raise InvalidArgument(f"keys that begin with '{REFLECTION}:' are the daemon's own", field="key")
 
 
-def _holds_secret(draft: Draft, ports: Ports) -> bool:
-    """Whether a statement holds a credential, in any text of it; a fault of the detector refuses nothing."""
+def holds_secret(texts: Sequence[str], ports: Ports) -> bool:
+    """Whether any of some texts holds a credential; a fault of the detector refuses nothing."""
     held = False
     with ports.shared.faults.spared("looking for credentials"):
-        held = ports.guards.secrets(texts_of(draft))
+        held = ports.guards.secrets(texts)
     return held  # noqa: RET504  a fault leaves it as it was
 
 

@@ -10,7 +10,7 @@ from memoryd.domain.ports import Ports
 from memoryd.domain.quotas import check_quota, quota_lock
 from memoryd.domain.retrieval.browse import find
 from memoryd.domain.retrieval.presentation import present_one
-from memoryd.domain.writing.add import LOOKED_AT_INLINE, check_changeable
+from memoryd.domain.writing.add import LOOKED_AT_INLINE, check_changeable, holds_secret
 from memoryd.errors import Conflict, InvalidArgument, TrustTooLow
 from memoryd.index.analysis import analyse, indexed_memory
 from memoryd.model.caller import Caller
@@ -54,9 +54,9 @@ async def update(memory_id: str, wanted: MemoryUpdate, caller: Caller, ports: Po
 
 async def _refuse_secrets(wanted: MemoryUpdate, ports: Ports) -> None:
     """Raise InvalidArgument where a label holds a credential; a fault of the detector refuses nothing."""
-    held, look = False, ports.guards.secrets
-    with ports.shared.faults.spared("looking for credentials"):
-        is_long = sum(map(len, wanted.texts)) > LOOKED_AT_INLINE
-        held = await asyncio.to_thread(look, wanted.texts) if is_long else look(wanted.texts)
+    if sum(map(len, wanted.texts)) > LOOKED_AT_INLINE:
+        held = await asyncio.to_thread(holds_secret, wanted.texts, ports)
+    else:
+        held = holds_secret(wanted.texts, ports)
     if held:
         raise InvalidArgument("a label holds a credential; leave it out", field="update_mask")
