@@ -34,6 +34,7 @@ GIVEN = {
     "recent": {"thread": "t"},
     "whoami": {},
 }
+MOST_HEADERS = 1 << 16  # bytes that the HTTP library takes in before it gives up
 NOT_THERE = ("MEMORY_NOT_FOUND", "ENTITY_NOT_FOUND")
 
 
@@ -122,7 +123,12 @@ def test_a_token_that_counts_for_nothing_gets_nowhere(world, served, user):
     for token in (elsewhere, ended, "x" * 5000, "x" * 70_000, "é".encode().decode("latin-1")):
         headers = {"Authorization": f"Bearer {token}", "Accept": "application/json, text/event-stream"}
         encoded = {name: value.encode("latin-1") for name, value in headers.items()}
-        assert httpx.post(served, headers=encoded, json=message).status_code in {401, 400, 431}, token[:20]
+        try:
+            status = httpx.post(served, headers=encoded, json=message).status_code
+        except (httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError):
+            assert len(token) > MOST_HEADERS, token[:20]  # cut off with bytes unread: the answer may be lost with them
+        else:
+            assert status in {401, 400, 431}, token[:20]
 
 
 async def test_of_many_tokens_the_last_ones_keep_their_channel_and_calls_under_way_end(world, user, monkeypatch):
