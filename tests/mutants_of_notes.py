@@ -20,7 +20,7 @@ MUTANTS_OF_NOTES = [
     ("memoryd/domain/notes/keep.py", "if is_own else note.read_at(now)", "if True else note", STORED),
     ("memoryd/domain/notes/keep.py", "        await _touch(shown, ports, now)\n", "", NOTES),
     ("memoryd/domain/notes/keep.py", "later = known.read_at(now)", "later = note.read_at(now)", STORED),
-    ("memoryd/domain/notes/keep.py", "    if held:", "    if False:", NOTES),
+    ("memoryd/domain/notes/keep.py", "    if await holds_credential(draft, caller, ports, now):", "    if False:", NOTES),
     ("memoryd/domain/notes/keep.py", "await check_texts(note", "await check_texts(() and note", STORED),
     ("memoryd/domain/notes/keep.py", "version.trust.outranks(caller.trust) or (", "(", STORED),
     ("memoryd/domain/notes/keep.py", "caller.trust.is_sandbox and note.scope.user_id is None", "False", STORED),

@@ -30,10 +30,11 @@ FULL = Memory(
     supersedes=("b" * 26,), superseded_by="c" * 26, contested_with=("d" * 26,), judgement=Judgement("rule"),
     delete_trust=Trust.HOST, supersede_trust=Trust.HOST, delete_reason="forgotten", trusted_recall_time=LATER,
     claims=("claim",), mentions=(Mention("e1", "Zoë", Form.NAME, EntityType.PERSON, "", ""),), enrich_time=LATER,
-    author="alice",
+    author="alice", import_id="old", external_id="m-1", judged=False,
 )  # fmt: skip
 TERMS = [
-    "subject:zoë", "subject:ben", "tag:Game", "tag:=x", "metadata:3:a=b=c", "category:hobby", "entity:e1",
+    "subject:zoë", "subject:ben", "tag:Game", "tag:=x", "metadata:3:a=b=c", "category:hobby", "import:old",
+    "entity:e1",
     "thread:t 1", "session:s:1",
 ]  # fmt: skip
 

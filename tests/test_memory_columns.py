@@ -24,6 +24,7 @@ FULL = memory(
     trust=Trust.SANDBOX, grant_id="g", protected=True, recall_time=NOW, recall_count=3, reinforce_time=NOW,
     expire_time=NOW + timedelta(days=1), supersede_time=NOW, delete_time=NOW, purge_time=NOW, supersedes=("1", "2"),
     superseded_by="3", contested_with=("4",), judgement=Judgement("rule", "reason", "5"), delete_trust=Trust.HOST,
+    import_id="old", external_id="m-1", judged=False,
     supersede_trust=Trust.SANDBOX, delete_reason="forgotten", trusted_recall_time=NOW, claims=("home",),
     mentions=(Mention("e" * 26, "Ann", Form.NAME, EntityType.PERSON, True, "s"),), enrich_time=NOW, author="bob",
 )  # fmt: skip

@@ -58,6 +58,7 @@ if TYPE_CHECKING:
         Quota,
         check_permissions,
     )
+    from memoryd.model.imported import ImportDraft, ImportedNote, ImportOutcome, ImportReport, ImportResult
     from memoryd.model.learnt import MemoryConflict, Proposal, Resolution, SaidFact, SessionMessages, Stands
     from memoryd.model.memory import Draft, Judgement, Kind, Outcome, Source, State
     from memoryd.model.memory import ShownMemory as Memory
@@ -172,6 +173,11 @@ __all__ = [
     "History",
     "Hit",
     "IdentityMissing",
+    "ImportDraft",
+    "ImportOutcome",
+    "ImportReport",
+    "ImportResult",
+    "ImportedNote",
     "ImportedRecords",
     "InspectedToken",
     "InternalError",
@@ -275,6 +281,7 @@ _MODULES = (
     "memoryd.model.talk",
     "memoryd.model.note",
     "memoryd.model.token",
+    "memoryd.model.imported",
     "memoryd.model.learnt",
     "memoryd.model.work",
     "memory_client.grant_calls",
@@ -290,7 +297,7 @@ _MODULES = (
 
 _PARTS = ("admin_calls", "aio", "aio_conversations", "aio_notes", "aio_operations", "calls", "client",
           "conversation_calls", "conversations", "credentials", "endpoint", "failures", "grant_calls",
-          "json_text", "knowledge_calls", "note_calls", "notes", "operations")  # fmt: skip
+          "import_calls", "json_text", "knowledge_calls", "note_calls", "notes", "operations")  # fmt: skip
 
 
 _SHOWN_AS = {"Memory": "ShownMemory"}

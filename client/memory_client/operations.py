@@ -11,13 +11,15 @@ from memory_client.endpoint import Identity
 from memory_client.late import Late
 
 if TYPE_CHECKING:
-    from memory_client import admin_calls, consolidation_calls, grant_calls, job_calls
+    from memory_client import admin_calls, consolidation_calls, grant_calls, import_calls, job_calls
     from memory_client.calls import Call
     from memory_client.grant_calls import GrantPage, InspectedToken, IssuedToken, TokenKeys, WhoAmI
     from memoryd.model.conversation import Session
     from memoryd.model.grant import Grant, GrantSpec, GrantStatus
+    from memoryd.model.imported import ImportDraft, ImportedNote, ImportReport
     from memoryd.model.learnt import MemoryConflict, Proposal, Resolution, SaidFact, SessionMessages
     from memoryd.model.memory import ShownMemory
+    from memoryd.model.message_draft import MessageDraft
     from memoryd.model.reports import (
         Compaction,
         Decayed,
@@ -37,8 +39,9 @@ if TYPE_CHECKING:
     from memoryd.model.results import AddResult, Page
     from memoryd.model.work import Run
 else:  # what the host alone calls takes a third of the time of a command
-    admin_calls, consolidation_calls, grant_calls, job_calls = (
-        Late(f"memory_client.{name}") for name in ("admin_calls", "consolidation_calls", "grant_calls", "job_calls")
+    admin_calls, consolidation_calls, grant_calls, import_calls, job_calls = (
+        Late(f"memory_client.{name}")
+        for name in ("admin_calls", "consolidation_calls", "grant_calls", "import_calls", "job_calls")
     )
 
 __all__ = ["Operations"]
@@ -99,6 +102,34 @@ class Operations:
     ) -> ImportedRecords:
         """Store lines of an export, in its order (admin socket only)."""
         return self._send(admin_calls.import_records(records, skip_conflicts=skip_conflicts, dry_run=dry_run))
+
+    def import_memories(
+        self, items: Sequence[ImportDraft], *, import_id: str, dry_run: bool = False
+    ) -> ImportReport:
+        """
+        Store up to 100 statements of another system for this client's user or chat (admin socket only).
+
+        They keep their times, are of trust "imported", and come once however often they are sent: an item is known by
+        import_id and its external_id. How they stand to each other is judged soon after.
+        """
+        return self._send(import_calls.import_memories(self.identity, items, import_id, dry_run=dry_run))
+
+    def import_messages(
+        self, thread_id: str, messages: Sequence[MessageDraft], *, shared: bool = False, dry_run: bool = False
+    ) -> ImportReport:
+        """
+        Store up to 100 messages of another system at the end of a thread, each once (admin socket only).
+
+        They keep their ids, which they must have, and their times; they are learnt from.
+        """
+        call = import_calls.import_messages(self.identity, thread_id, messages, shared=shared, dry_run=dry_run)
+        return self._send(call)
+
+    def import_notes(
+        self, notes: Sequence[ImportedNote], *, shared: bool = False, dry_run: bool = False
+    ) -> ImportReport:
+        """Store up to 100 notes of another system, with their times, where the path is free (admin socket only)."""
+        return self._send(import_calls.import_notes(self.identity, notes, shared=shared, dry_run=dry_run))
 
     def verify_forgotten(self, memory_id: str, *, text: str = "") -> Proof:
         """Look for what is left of a purged memory (admin socket only)."""

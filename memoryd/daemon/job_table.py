@@ -19,6 +19,7 @@ from memoryd.domain.writing.reembed import Reembedder
 from memoryd.identity.garbage import run_gc
 from memoryd.identity.issuer import GrantIssuer
 from memoryd.learning.contradictions import CONTRADICTION_JOB
+from memoryd.learning.imports import IMPORT_JOB
 from memoryd.learning.judgement import judge_contested
 from memoryd.learning.nightly import end_learnt_sessions
 from memoryd.learning.reflection import DAYS, LEAST_NEW, reflect
@@ -57,6 +58,7 @@ class JobTable:
                 "learn from all that waits, and end the sessions that were learnt from",
                 self.consolidation,
             ),
+            Job(IMPORT_JOB, "judge what was imported, in the order of event times", self.imports),
             *self._of_contradictions(),
             *self._of_the_model(),
             Job("decay", "forget what has faded", self.decay),
@@ -83,6 +85,10 @@ class JobTable:
         if self._ports.readers.change_reader is not None:
             meaning = "read what is new next to what is near it, and contest what it changes"
             yield Job(CONTRADICTION_JOB, meaning, self.contradictions)
+
+    async def imports(self, progress: Progress) -> Mapping[str, int]:
+        """Judge what imports have brought."""
+        return await self._learners.imports.everything(progress)
 
     async def contradictions(self, progress: Progress) -> Mapping[str, int]:
         """Look for changes that the rules do not read."""

@@ -15,6 +15,7 @@ from memoryd.learning.budget import DailyBudget, Limits
 from memoryd.learning.contradictions import Contradictions
 from memoryd.learning.extractor import Extractor, load_extractor
 from memoryd.learning.follow import Learner
+from memoryd.learning.imports import ImportJudge
 from memoryd.learning.language_model import LanguageModel
 from memoryd.learning.llm_extractor import LlmExtractor
 from memoryd.learning.plain_talk import PlainTalkExtractor
@@ -97,6 +98,7 @@ class Learners:
             lambda fault: log.warning("contradictions_not_read", fault=fault),
             is_busy=lambda: self.rules.is_reading,
         )
+        self.imports = ImportJudge(ports, clock, lambda fault: log.warning("imports_not_judged", fault=fault))
         self.kinds = (EXTRACTION_JOB,) if reader is None else (EXTRACTION_JOB, LLM_EXTRACTION_JOB)
         """The kinds of extraction that a session is done after."""
         self.writes = learning.writer != "none"
@@ -111,6 +113,7 @@ class Learners:
         yield self.rules.serve()
         yield self.llm.serve()
         yield self.contradictions.serve()
+        yield self.imports.serve()
         if self._summaries is not None:
             yield self._summaries.serve()
 

@@ -94,11 +94,15 @@ class Contradictions:
             ports.store.commits.memories.follow(self._follow)
 
     def _follow(self, applied: Applied) -> None:
-        for entry in () if self.fault else applied.change.inserts:
+        change = applied.change
+        judged = (
+            entry for entry in change.updates if entry.memory.import_id
+        )  # imports are judged once they are stored
+        for entry in () if self.fault else (*change.inserts, *judged):
             self._add(entry.memory)
 
     def _add(self, memory: Memory) -> None:
-        if memory.kind not in NO_STATEMENTS:
+        if memory.kind not in NO_STATEMENTS and memory.judged and memory.supersede_time is None:
             waiting = self._waiting.setdefault(memory.owner, {})
             if len(waiting) < MOST_WAITING:
                 waiting[memory.id] = None

@@ -39,6 +39,8 @@ def _exact_terms(of: Memory | Filter) -> list[str]:
     terms += [f"metadata:{len(key)}:{key}={value}" for key, value in of.metadata.items()]
     if of.category:
         terms.append(f"category:{of.category}")
+    if of.import_id:
+        terms.append(f"import:{of.import_id}")
     return terms
 
 

@@ -183,6 +183,12 @@ class Memory(ShortRepr):
     """When every finder last looked at it."""
     author: str = field(default="", metadata=_OWN)
     """The user in whose name a memory of a chat was stored; "I" in it is this user where no speaker is named."""
+    import_id: str = ""
+    """The import that it came by; empty: none."""
+    external_id: str = ""
+    """What the import called it."""
+    judged: bool = field(default=True, metadata=_OWN)
+    """Whether it was judged: what is imported waits for a job, which goes by the times of what was said."""
 
     @property
     def text_bytes(self) -> int:

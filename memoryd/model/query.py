@@ -12,6 +12,7 @@ from memoryd.model import limits
 from memoryd.model.memory import NO_STATEMENTS, Kind, Memory
 from memoryd.model.validation import (
     check_count,
+    check_id,
     check_metadata,
     check_share,
     check_subjects,
@@ -47,6 +48,8 @@ class Filter:
     exclude_session_ids: tuple[str, ...] = ()
     path_prefix: str = ""
     """Of notes: only that of this path, and those below it; nothing else passes."""
+    import_id: str = ""
+    """Only what came by this import."""
     include_expired: bool = False
     include_superseded: bool = False
     as_of: datetime | None = None
@@ -61,6 +64,7 @@ class Filter:
         put(self, "category", check_text(self.category, "filter.category", limit=limits.MAX_CATEGORY_BYTES).strip())
         path = check_text(self.path_prefix, "filter.path_prefix", limit=limits.MAX_PATH_BYTES)
         put(self, "path_prefix", path.removesuffix("/"))
+        put(self, "import_id", check_id(self.import_id, "filter.import_id"))
         for name in ("event_time", "create_time"):
             start = check_time(getattr(self, f"{name}_from"), f"filter.{name}_from")
             end = check_time(getattr(self, f"{name}_to"), f"filter.{name}_to")
@@ -107,6 +111,7 @@ class Filter:
             "event_time": not _within(happened, self.event_time_from, self.event_time_to),
             "create_time": not _within(created, self.create_time_from, self.create_time_to),
             "path": not self._is_below(memory),
+            "import": self.import_id not in {"", memory.import_id},
             "thread": self.thread_id not in {"", thread_id} or (is_said and thread_id in self.exclude_thread_ids),
             "session": is_said and memory.source.session_id in self.exclude_session_ids,
         }

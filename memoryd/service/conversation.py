@@ -11,6 +11,7 @@ from memoryd.domain.conversation.erase import erase_messages, erase_thread
 from memoryd.domain.conversation.search import search_messages
 from memoryd.domain.conversation.threads import ThreadKey
 from memoryd.domain.ports import Ports
+from memoryd.domain.transfer.import_messages import import_messages
 from memoryd.errors import in_part
 from memoryd.model import limits
 from memoryd.model.conversation import Thread
@@ -31,6 +32,7 @@ from memoryd.wire.conversation import (
     thread_to_pb,
     working_memory_to_pb,
 )
+from memoryd.wire.imported import import_result_to_pb
 from memoryd.wire.memory import TRUST, legs_to_pb, set_time
 
 __all__ = ["ConversationService"]
@@ -62,6 +64,13 @@ class ConversationService:
             turn_count=done.turn_count,
             ended_session_id=done.ended_session_id,
         )
+
+    async def ImportMessages(self, request: pb.ImportMessagesRequest, call: Call) -> pb.ImportMessagesResponse:
+        done = await import_messages(
+            _key(request), _drafts(request), call.caller, self._ports, now=call.now, dry_run=request.dry_run
+        )
+        call.touched([result.id for result in done.results if result.id])
+        return pb.ImportMessagesResponse(results=map(import_result_to_pb, done.results), dry_run=done.dry_run)
 
     async def ListMessages(self, request: pb.ListMessagesRequest, call: Call) -> pb.ListMessagesResponse:
         page = await messages.list_messages(
@@ -239,7 +248,7 @@ def _key_if_any(request: Any) -> ThreadKey | None:
     return _key(request) if request.thread_id else None
 
 
-def _drafts(request: pb.AppendMessagesRequest) -> list[MessageDraft]:
+def _drafts(request: pb.AppendMessagesRequest | pb.ImportMessagesRequest) -> list[MessageDraft]:
     """Return the messages of a request, checked; an error names the one that is wrong."""
     drafts = []
     for n, message in enumerate(request.messages):

@@ -14,6 +14,7 @@ from memoryd.domain.retrieval.history import history
 from memoryd.domain.retrieval.profile import profile_of
 from memoryd.domain.retrieval.withheld import memory_for, result_for
 from memoryd.domain.scopes import Scopes
+from memoryd.domain.transfer.import_memories import import_memories
 from memoryd.domain.writing import add, restore
 from memoryd.domain.writing.confirm import confirm
 from memoryd.domain.writing.update import update
@@ -29,6 +30,7 @@ from memoryd.service.gate import Call
 from memoryd.turns import in_turns
 from memoryd.v1 import memory_service_pb2 as pb
 from memoryd.wire.erased import erased_to_pb
+from memoryd.wire.imported import import_draft_from_pb, import_result_to_pb
 from memoryd.wire.memory import (
     draft_from_pb,
     filter_from_pb,
@@ -226,6 +228,17 @@ class MemoryService:
         memory = await update(request.id, wanted, await self._caller(request, call), self._ports, now=call.now)
         call.touched([memory.id])
         return pb.UpdateMemoryResponse(memory=memory_to_pb(memory_for(memory, call.session.permissions)))
+
+    async def ImportMemories(self, request: pb.ImportMemoriesRequest, call: Call) -> pb.ImportMemoriesResponse:
+        items = []
+        async for n, message in in_turns(enumerate(request.memories)):
+            with in_part(f"memories[{n}]"):
+                items.append(import_draft_from_pb(message))
+        done = await import_memories(
+            items, request.import_id, call.caller, self._ports, now=call.now, dry_run=request.dry_run
+        )
+        call.touched([result.id for result in done.results if result.id])
+        return pb.ImportMemoriesResponse(results=map(import_result_to_pb, done.results), dry_run=done.dry_run)
 
     async def GetMemoryStats(self, request: pb.GetMemoryStatsRequest, call: Call) -> pb.GetMemoryStatsResponse:  # noqa: ARG002  it only says who asks
         return stats_to_pb(await browse.stats(call.caller, self._ports.store, now=call.now))

@@ -63,6 +63,7 @@ RULES: Mapping[str, Rule] = {
     "MemoryService/CorrectMemory": Rule(Permission.CORRECT),
     "MemoryService/ConfirmMemory": Rule(Permission.CORRECT),
     "MemoryService/UpdateMemory": Rule(Permission.CORRECT),
+    "MemoryService/ImportMemories": Rule(Access.HOST, most_bytes=limits.MAX_MESSAGE_BYTES, items="memories"),
     "MemoryService/GetMemoryStats": Rule(Permission.STATS),
     "MemoryService/GetUserProfile": Rule(Permission.LIST),
     "MemoryService/ForgetUser": Rule(Permission.DELETE),
@@ -76,6 +77,7 @@ RULES: Mapping[str, Rule] = {
     "ConversationService/AppendMessages": Rule(
         Permission.APPEND, most_bytes=limits.MAX_MESSAGE_BYTES, items="messages"
     ),
+    "ConversationService/ImportMessages": Rule(Access.HOST, most_bytes=limits.MAX_MESSAGE_BYTES, items="messages"),
     "ConversationService/ListMessages": Rule(Permission.READ_MESSAGES),
     "ConversationService/GetThread": Rule(Permission.READ_MESSAGES),
     "ConversationService/ListThreads": Rule(Permission.READ_MESSAGES),
@@ -95,6 +97,7 @@ RULES: Mapping[str, Rule] = {
     "NoteService/DeleteNote": Rule(Permission.NOTES),
     "NoteService/ListNotes": Rule(Permission.NOTES),
     "NoteService/MoveNote": Rule(Permission.NOTES),
+    "NoteService/ImportNotes": Rule(Access.HOST, most_bytes=limits.MAX_MESSAGE_BYTES, items="notes"),
     "ContextService/BuildContext": Rule(Permission.CONTEXT, most_bytes=2 * limits.MAX_PROMPT_BYTES),
     "IdentityService/WhoAmI": Rule(Access.ANYBODY),
     "AdminService/GetServerInfo": _HOST,

@@ -5,10 +5,13 @@ from __future__ import annotations
 from memoryd.domain.notes.erase import delete_notes, move_notes
 from memoryd.domain.notes.keep import get_note, list_notes, put_note
 from memoryd.domain.ports import Ports
+from memoryd.domain.transfer.import_notes import import_notes
+from memoryd.errors import in_part
 from memoryd.model.note import NoteDraft
 from memoryd.service.gate import Call
 from memoryd.turns import in_turns
 from memoryd.v1 import note_service_pb2 as pb
+from memoryd.wire.imported import import_result_to_pb, imported_note_from_pb
 from memoryd.wire.note import content_from_pb, note_to_pb, version_to_pb
 
 __all__ = ["NoteService"]
@@ -89,3 +92,14 @@ class NoteService:
             recursive=request.recursive,
         )
         return pb.MoveNoteResponse(paths=moved.paths, moved_count=moved.moved_count)
+
+    async def ImportNotes(self, request: pb.ImportNotesRequest, call: Call) -> pb.ImportNotesResponse:
+        items = []
+        async for n, message in in_turns(enumerate(request.notes)):
+            with in_part(f"notes[{n}]"):
+                items.append(imported_note_from_pb(message))
+        done = await import_notes(
+            items, call.caller, self._ports, shared=request.shared, now=call.now, dry_run=request.dry_run
+        )
+        call.touched([result.id for result in done.results if result.id])
+        return pb.ImportNotesResponse(results=map(import_result_to_pb, done.results), dry_run=done.dry_run)

@@ -71,6 +71,8 @@ class Order(Enum):
     NEWEST = "newest"
     OLDEST = "oldest"
     """By create time; id as tie-break, in the same direction."""
+    HAPPENED = "happened"
+    """By event time, the earliest first, id as tie-break; it always begins with the first, and no place is told."""
     IN_TURNS = "in turns"
     """Taken in turns, the oldest of each owner, then the next of each, those of sandboxes last; told oldest first."""
 
@@ -100,6 +102,8 @@ class MemorySelector:
     is_statement: bool = False
     """Only kinds that are judged, and not expired by `created_until`."""
     kinds: Collection[Kind] | None = None
+    is_judged: bool | None = None
+    """Whether they wait, as imports, to be judged."""
     learnt_from: str = ""
     """A thread that their source names."""
     created_after: datetime | None = None
@@ -131,6 +135,7 @@ class MemorySelector:
             self.is_deleted in {None, memory.delete_time is not None}
             and self.is_superseded in {None, memory.supersede_time is not None}
             and self.is_enriched in {None, memory.enrich_time is not None}
+            and self.is_judged in {None, memory.judged}
             and (not self.is_statement or self._is_statement(memory))
         )
 

@@ -178,6 +178,76 @@ class AppendMessagesRequest(google.protobuf.message.Message):
 Global___AppendMessagesRequest: typing_extensions.TypeAlias = AppendMessagesRequest
 
 @typing.final
+class ImportMessagesRequest(google.protobuf.message.Message):
+    """Messages of another system."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    AGENT_ID_FIELD_NUMBER: builtins.int
+    USER_ID_FIELD_NUMBER: builtins.int
+    CHAT_ID_FIELD_NUMBER: builtins.int
+    THREAD_ID_FIELD_NUMBER: builtins.int
+    SHARED_FIELD_NUMBER: builtins.int
+    MESSAGES_FIELD_NUMBER: builtins.int
+    DRY_RUN_FIELD_NUMBER: builtins.int
+    agent_id: builtins.str
+    """The agent that it is about. Empty: "default"."""
+    user_id: builtins.str
+    """The user whose conversation it is."""
+    chat_id: builtins.str
+    """The chat whose conversation it is, if shared is set."""
+    thread_id: builtins.str
+    """The thread, at most 128 bytes. Required."""
+    shared: builtins.bool
+    """Whether it is a thread of chat_id, which is then required, and not of the user."""
+    dry_run: builtins.bool
+    """Only tell what would become of them."""
+    @property
+    def messages(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[memoryd.v1.conversation_pb2.Message]:
+        """The messages, 1 to 100, each with its id. Required."""
+
+    def __init__(
+        self,
+        *,
+        agent_id: builtins.str = ...,
+        user_id: builtins.str = ...,
+        chat_id: builtins.str = ...,
+        thread_id: builtins.str = ...,
+        shared: builtins.bool = ...,
+        messages: collections.abc.Iterable[memoryd.v1.conversation_pb2.Message] | None = ...,
+        dry_run: builtins.bool = ...,
+    ) -> None: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["agent_id", b"agent_id", "chat_id", b"chat_id", "dry_run", b"dry_run", "messages", b"messages", "shared", b"shared", "thread_id", b"thread_id", "user_id", b"user_id"]
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+
+Global___ImportMessagesRequest: typing_extensions.TypeAlias = ImportMessagesRequest
+
+@typing.final
+class ImportMessagesResponse(google.protobuf.message.Message):
+    """What became of the messages."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    RESULTS_FIELD_NUMBER: builtins.int
+    DRY_RUN_FIELD_NUMBER: builtins.int
+    dry_run: builtins.bool
+    """Whether it was only asked what would become of them."""
+    @property
+    def results(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[memoryd.v1.memory_pb2.ImportResult]:
+        """One for each, in the order of the request; a credential in a message is masked, and it is stored."""
+
+    def __init__(
+        self,
+        *,
+        results: collections.abc.Iterable[memoryd.v1.memory_pb2.ImportResult] | None = ...,
+        dry_run: builtins.bool = ...,
+    ) -> None: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["dry_run", b"dry_run", "results", b"results"]
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+
+Global___ImportMessagesResponse: typing_extensions.TypeAlias = ImportMessagesResponse
+
+@typing.final
 class AppendMessagesResponse(google.protobuf.message.Message):
     """What became of them."""
 

@@ -44,6 +44,11 @@ class ConversationServiceStub(object):
                 request_serializer=memoryd_dot_v1_dot_conversation__service__pb2.AppendMessagesRequest.SerializeToString,
                 response_deserializer=memoryd_dot_v1_dot_conversation__service__pb2.AppendMessagesResponse.FromString,
                 _registered_method=True)
+        self.ImportMessages = channel.unary_unary(
+                '/memoryd.v1.ConversationService/ImportMessages',
+                request_serializer=memoryd_dot_v1_dot_conversation__service__pb2.ImportMessagesRequest.SerializeToString,
+                response_deserializer=memoryd_dot_v1_dot_conversation__service__pb2.ImportMessagesResponse.FromString,
+                _registered_method=True)
         self.ListMessages = channel.unary_unary(
                 '/memoryd.v1.ConversationService/ListMessages',
                 request_serializer=memoryd_dot_v1_dot_conversation__service__pb2.ListMessagesRequest.SerializeToString,
@@ -130,6 +135,17 @@ class ConversationServiceServicer(object):
         message makes the thread. Idempotent with a request_id. The caller must hold "append". Errors: RESOURCE_EXHAUSTED
         (LIMIT_EXCEEDED): something is too large, or the quota stored_bytes is used up. ABORTED (CONFLICT): the thread
         has a message of that id, or with skip_existing another one. ABORTED (REQUEST_ID_REUSED): make a new request_id.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ImportMessages(self, request, context):
+        """Stores messages of a conversation that another system has kept, in their order at the end of the thread, with the
+        ids and times that they have there and with trust IMPORTED. They are learnt from like any others. Idempotent: a
+        message is known by its thread and id, and what was erased here, alone or with its thread, does not come back. All
+        of a call or nothing. The caller must be on the admin socket. Errors: INVALID_ARGUMENT (INVALID_FIELD): a message is
+        malformed, named messages[3].id, and nothing was stored. RESOURCE_EXHAUSTED (LIMIT_EXCEEDED): one is too large.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -267,6 +283,11 @@ def add_ConversationServiceServicer_to_server(servicer, server):
                     request_deserializer=memoryd_dot_v1_dot_conversation__service__pb2.AppendMessagesRequest.FromString,
                     response_serializer=memoryd_dot_v1_dot_conversation__service__pb2.AppendMessagesResponse.SerializeToString,
             ),
+            'ImportMessages': grpc.unary_unary_rpc_method_handler(
+                    servicer.ImportMessages,
+                    request_deserializer=memoryd_dot_v1_dot_conversation__service__pb2.ImportMessagesRequest.FromString,
+                    response_serializer=memoryd_dot_v1_dot_conversation__service__pb2.ImportMessagesResponse.SerializeToString,
+            ),
             'ListMessages': grpc.unary_unary_rpc_method_handler(
                     servicer.ListMessages,
                     request_deserializer=memoryd_dot_v1_dot_conversation__service__pb2.ListMessagesRequest.FromString,
@@ -370,6 +391,33 @@ class ConversationService(object):
             '/memoryd.v1.ConversationService/AppendMessages',
             memoryd_dot_v1_dot_conversation__service__pb2.AppendMessagesRequest.SerializeToString,
             memoryd_dot_v1_dot_conversation__service__pb2.AppendMessagesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ImportMessages(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/memoryd.v1.ConversationService/ImportMessages',
+            memoryd_dot_v1_dot_conversation__service__pb2.ImportMessagesRequest.SerializeToString,
+            memoryd_dot_v1_dot_conversation__service__pb2.ImportMessagesResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -39,6 +39,13 @@ class ConversationServiceStub:
     (LIMIT_EXCEEDED): something is too large, or the quota stored_bytes is used up. ABORTED (CONFLICT): the thread
     has a message of that id, or with skip_existing another one. ABORTED (REQUEST_ID_REUSED): make a new request_id.
     """
+    ImportMessages: grpc.UnaryUnaryMultiCallable[memoryd.v1.conversation_service_pb2.ImportMessagesRequest, memoryd.v1.conversation_service_pb2.ImportMessagesResponse]
+    """Stores messages of a conversation that another system has kept, in their order at the end of the thread, with the
+    ids and times that they have there and with trust IMPORTED. They are learnt from like any others. Idempotent: a
+    message is known by its thread and id, and what was erased here, alone or with its thread, does not come back. All
+    of a call or nothing. The caller must be on the admin socket. Errors: INVALID_ARGUMENT (INVALID_FIELD): a message is
+    malformed, named messages[3].id, and nothing was stored. RESOURCE_EXHAUSTED (LIMIT_EXCEEDED): one is too large.
+    """
     ListMessages: grpc.UnaryUnaryMultiCallable[memoryd.v1.conversation_service_pb2.ListMessagesRequest, memoryd.v1.conversation_service_pb2.ListMessagesResponse]
     """Returns the last messages of a thread in order, and with a page_token those before them. The first limit to
     trigger wins: page_size, max_tokens, or 1 MiB. The oldest are dropped first. Idempotent. The caller must hold
@@ -124,6 +131,13 @@ class ConversationServiceAsyncStub(ConversationServiceStub):
     message makes the thread. Idempotent with a request_id. The caller must hold "append". Errors: RESOURCE_EXHAUSTED
     (LIMIT_EXCEEDED): something is too large, or the quota stored_bytes is used up. ABORTED (CONFLICT): the thread
     has a message of that id, or with skip_existing another one. ABORTED (REQUEST_ID_REUSED): make a new request_id.
+    """
+    ImportMessages: grpc.aio.UnaryUnaryMultiCallable[memoryd.v1.conversation_service_pb2.ImportMessagesRequest, memoryd.v1.conversation_service_pb2.ImportMessagesResponse]  # type: ignore[assignment]
+    """Stores messages of a conversation that another system has kept, in their order at the end of the thread, with the
+    ids and times that they have there and with trust IMPORTED. They are learnt from like any others. Idempotent: a
+    message is known by its thread and id, and what was erased here, alone or with its thread, does not come back. All
+    of a call or nothing. The caller must be on the admin socket. Errors: INVALID_ARGUMENT (INVALID_FIELD): a message is
+    malformed, named messages[3].id, and nothing was stored. RESOURCE_EXHAUSTED (LIMIT_EXCEEDED): one is too large.
     """
     ListMessages: grpc.aio.UnaryUnaryMultiCallable[memoryd.v1.conversation_service_pb2.ListMessagesRequest, memoryd.v1.conversation_service_pb2.ListMessagesResponse]  # type: ignore[assignment]
     """Returns the last messages of a thread in order, and with a page_token those before them. The first limit to
@@ -213,6 +227,19 @@ class ConversationServiceServicer(metaclass=abc.ABCMeta):
         message makes the thread. Idempotent with a request_id. The caller must hold "append". Errors: RESOURCE_EXHAUSTED
         (LIMIT_EXCEEDED): something is too large, or the quota stored_bytes is used up. ABORTED (CONFLICT): the thread
         has a message of that id, or with skip_existing another one. ABORTED (REQUEST_ID_REUSED): make a new request_id.
+        """
+
+    @abc.abstractmethod
+    def ImportMessages(
+        self,
+        request: memoryd.v1.conversation_service_pb2.ImportMessagesRequest,
+        context: _ServicerContext,
+    ) -> typing.Union[memoryd.v1.conversation_service_pb2.ImportMessagesResponse, collections.abc.Awaitable[memoryd.v1.conversation_service_pb2.ImportMessagesResponse]]:
+        """Stores messages of a conversation that another system has kept, in their order at the end of the thread, with the
+        ids and times that they have there and with trust IMPORTED. They are learnt from like any others. Idempotent: a
+        message is known by its thread and id, and what was erased here, alone or with its thread, does not come back. All
+        of a call or nothing. The caller must be on the admin socket. Errors: INVALID_ARGUMENT (INVALID_FIELD): a message is
+        malformed, named messages[3].id, and nothing was stored. RESOURCE_EXHAUSTED (LIMIT_EXCEEDED): one is too large.
         """
 
     @abc.abstractmethod

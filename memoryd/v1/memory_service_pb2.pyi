@@ -1017,6 +1017,117 @@ class UpdateMemoryResponse(google.protobuf.message.Message):
 Global___UpdateMemoryResponse: typing_extensions.TypeAlias = UpdateMemoryResponse
 
 @typing.final
+class ImportedMemory(google.protobuf.message.Message):
+    """A statement of another system."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    MEMORY_FIELD_NUMBER: builtins.int
+    EXTERNAL_ID_FIELD_NUMBER: builtins.int
+    CREATE_TIME_FIELD_NUMBER: builtins.int
+    SUPERSEDE_TIME_FIELD_NUMBER: builtins.int
+    SUPERSEDED_BY_FIELD_NUMBER: builtins.int
+    external_id: builtins.str
+    """Its id there, at most 128 bytes. Required."""
+    superseded_by: builtins.str
+    """The external_id of what replaced it. Empty: not known."""
+    @property
+    def memory(self) -> Global___AddMemoryRequest:
+        """The statement. Its agent_id, user_id, chat_id and request_id are not used, its expire_time may be past, and an empty
+        source.channel becomes "import". Required.
+        """
+
+    @property
+    def create_time(self) -> google.protobuf.timestamp_pb2.Timestamp:
+        """When it was stored there. Unset: now."""
+
+    @property
+    def supersede_time(self) -> google.protobuf.timestamp_pb2.Timestamp:
+        """When it was replaced there: it is stored as superseded. Unset: it holds."""
+
+    def __init__(
+        self,
+        *,
+        memory: Global___AddMemoryRequest | None = ...,
+        external_id: builtins.str = ...,
+        create_time: google.protobuf.timestamp_pb2.Timestamp | None = ...,
+        supersede_time: google.protobuf.timestamp_pb2.Timestamp | None = ...,
+        superseded_by: builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["create_time", b"create_time", "memory", b"memory", "supersede_time", b"supersede_time"]
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["create_time", b"create_time", "external_id", b"external_id", "memory", b"memory", "supersede_time", b"supersede_time", "superseded_by", b"superseded_by"]
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+
+Global___ImportedMemory: typing_extensions.TypeAlias = ImportedMemory
+
+@typing.final
+class ImportMemoriesRequest(google.protobuf.message.Message):
+    """Statements of another system."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    AGENT_ID_FIELD_NUMBER: builtins.int
+    USER_ID_FIELD_NUMBER: builtins.int
+    CHAT_ID_FIELD_NUMBER: builtins.int
+    IMPORT_ID_FIELD_NUMBER: builtins.int
+    MEMORIES_FIELD_NUMBER: builtins.int
+    DRY_RUN_FIELD_NUMBER: builtins.int
+    agent_id: builtins.str
+    """The agent that they belong to. Empty: "default"."""
+    user_id: builtins.str
+    """The user whose personal memories they become."""
+    chat_id: builtins.str
+    """The chat whose group memories those become that have shared set."""
+    import_id: builtins.str
+    """The caller's name for this import, at most 128 bytes. Required."""
+    dry_run: builtins.bool
+    """Only tell what would become of them."""
+    @property
+    def memories(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___ImportedMemory]:
+        """The statements, 1 to 100. Required."""
+
+    def __init__(
+        self,
+        *,
+        agent_id: builtins.str = ...,
+        user_id: builtins.str = ...,
+        chat_id: builtins.str = ...,
+        import_id: builtins.str = ...,
+        memories: collections.abc.Iterable[Global___ImportedMemory] | None = ...,
+        dry_run: builtins.bool = ...,
+    ) -> None: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["agent_id", b"agent_id", "chat_id", b"chat_id", "dry_run", b"dry_run", "import_id", b"import_id", "memories", b"memories", "user_id", b"user_id"]
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+
+Global___ImportMemoriesRequest: typing_extensions.TypeAlias = ImportMemoriesRequest
+
+@typing.final
+class ImportMemoriesResponse(google.protobuf.message.Message):
+    """What became of the statements."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    RESULTS_FIELD_NUMBER: builtins.int
+    DRY_RUN_FIELD_NUMBER: builtins.int
+    dry_run: builtins.bool
+    """Whether it was only asked what would become of them."""
+    @property
+    def results(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[memoryd.v1.memory_pb2.ImportResult]:
+        """One for each, in the order of the request."""
+
+    def __init__(
+        self,
+        *,
+        results: collections.abc.Iterable[memoryd.v1.memory_pb2.ImportResult] | None = ...,
+        dry_run: builtins.bool = ...,
+    ) -> None: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["dry_run", b"dry_run", "results", b"results"]
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+
+Global___ImportMemoriesResponse: typing_extensions.TypeAlias = ImportMemoriesResponse
+
+@typing.final
 class GetMemoryStatsRequest(google.protobuf.message.Message):
     """Whose memories to count."""
 

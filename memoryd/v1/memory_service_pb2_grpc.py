@@ -108,6 +108,11 @@ class MemoryServiceStub(object):
                 request_serializer=memoryd_dot_v1_dot_memory__service__pb2.UpdateMemoryRequest.SerializeToString,
                 response_deserializer=memoryd_dot_v1_dot_memory__service__pb2.UpdateMemoryResponse.FromString,
                 _registered_method=True)
+        self.ImportMemories = channel.unary_unary(
+                '/memoryd.v1.MemoryService/ImportMemories',
+                request_serializer=memoryd_dot_v1_dot_memory__service__pb2.ImportMemoriesRequest.SerializeToString,
+                response_deserializer=memoryd_dot_v1_dot_memory__service__pb2.ImportMemoriesResponse.FromString,
+                _registered_method=True)
         self.GetMemoryStats = channel.unary_unary(
                 '/memoryd.v1.MemoryService/GetMemoryStats',
                 request_serializer=memoryd_dot_v1_dot_memory__service__pb2.GetMemoryStatsRequest.SerializeToString,
@@ -265,6 +270,18 @@ class MemoryServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ImportMemories(self, request, context):
+        """Stores up to 100 statements that another system has kept, with the ids and times that they have there, and with
+        trust IMPORTED. What the owner states already is passed over at once; how the rest stands to it and to each other
+        is judged by a job soon after, in the order of event times. Idempotent for ever: an item is known by owner,
+        import_id and external_id, and what was deleted or erased here does not come back. All of a call or nothing. The
+        caller must be on the admin socket. Errors: INVALID_ARGUMENT (INVALID_FIELD): an item is malformed, named
+        memories[3].external_id, and nothing was stored. RESOURCE_EXHAUSTED (LIMIT_EXCEEDED): something is too large.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def GetMemoryStats(self, request, context):
         """Counts what the caller sees. Idempotent. The caller must hold "stats".
         """
@@ -354,6 +371,11 @@ def add_MemoryServiceServicer_to_server(servicer, server):
                     servicer.UpdateMemory,
                     request_deserializer=memoryd_dot_v1_dot_memory__service__pb2.UpdateMemoryRequest.FromString,
                     response_serializer=memoryd_dot_v1_dot_memory__service__pb2.UpdateMemoryResponse.SerializeToString,
+            ),
+            'ImportMemories': grpc.unary_unary_rpc_method_handler(
+                    servicer.ImportMemories,
+                    request_deserializer=memoryd_dot_v1_dot_memory__service__pb2.ImportMemoriesRequest.FromString,
+                    response_serializer=memoryd_dot_v1_dot_memory__service__pb2.ImportMemoriesResponse.SerializeToString,
             ),
             'GetMemoryStats': grpc.unary_unary_rpc_method_handler(
                     servicer.GetMemoryStats,
@@ -709,6 +731,33 @@ class MemoryService(object):
             '/memoryd.v1.MemoryService/UpdateMemory',
             memoryd_dot_v1_dot_memory__service__pb2.UpdateMemoryRequest.SerializeToString,
             memoryd_dot_v1_dot_memory__service__pb2.UpdateMemoryResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ImportMemories(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/memoryd.v1.MemoryService/ImportMemories',
+            memoryd_dot_v1_dot_memory__service__pb2.ImportMemoriesRequest.SerializeToString,
+            memoryd_dot_v1_dot_memory__service__pb2.ImportMemoriesResponse.FromString,
             options,
             channel_credentials,
             insecure,

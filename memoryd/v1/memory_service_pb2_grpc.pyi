@@ -116,6 +116,14 @@ class MemoryServiceStub:
     PERMISSION_DENIED (TRUST_TOO_LOW): it is of higher trust, or another user's of a chat; stop. ABORTED (CONFLICT): it
     is superseded or expired; restore it first.
     """
+    ImportMemories: grpc.UnaryUnaryMultiCallable[memoryd.v1.memory_service_pb2.ImportMemoriesRequest, memoryd.v1.memory_service_pb2.ImportMemoriesResponse]
+    """Stores up to 100 statements that another system has kept, with the ids and times that they have there, and with
+    trust IMPORTED. What the owner states already is passed over at once; how the rest stands to it and to each other
+    is judged by a job soon after, in the order of event times. Idempotent for ever: an item is known by owner,
+    import_id and external_id, and what was deleted or erased here does not come back. All of a call or nothing. The
+    caller must be on the admin socket. Errors: INVALID_ARGUMENT (INVALID_FIELD): an item is malformed, named
+    memories[3].external_id, and nothing was stored. RESOURCE_EXHAUSTED (LIMIT_EXCEEDED): something is too large.
+    """
     GetMemoryStats: grpc.UnaryUnaryMultiCallable[memoryd.v1.memory_service_pb2.GetMemoryStatsRequest, memoryd.v1.memory_service_pb2.GetMemoryStatsResponse]
     """Counts what the caller sees. Idempotent. The caller must hold "stats"."""
     GetUserProfile: grpc.UnaryUnaryMultiCallable[memoryd.v1.memory_service_pb2.GetUserProfileRequest, memoryd.v1.memory_service_pb2.GetUserProfileResponse]
@@ -224,6 +232,14 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     (ID_AMBIGUOUS): give more of the id. INVALID_ARGUMENT (INVALID_FIELD): a label holds a credential; leave it out.
     PERMISSION_DENIED (TRUST_TOO_LOW): it is of higher trust, or another user's of a chat; stop. ABORTED (CONFLICT): it
     is superseded or expired; restore it first.
+    """
+    ImportMemories: grpc.aio.UnaryUnaryMultiCallable[memoryd.v1.memory_service_pb2.ImportMemoriesRequest, memoryd.v1.memory_service_pb2.ImportMemoriesResponse]  # type: ignore[assignment]
+    """Stores up to 100 statements that another system has kept, with the ids and times that they have there, and with
+    trust IMPORTED. What the owner states already is passed over at once; how the rest stands to it and to each other
+    is judged by a job soon after, in the order of event times. Idempotent for ever: an item is known by owner,
+    import_id and external_id, and what was deleted or erased here does not come back. All of a call or nothing. The
+    caller must be on the admin socket. Errors: INVALID_ARGUMENT (INVALID_FIELD): an item is malformed, named
+    memories[3].external_id, and nothing was stored. RESOURCE_EXHAUSTED (LIMIT_EXCEEDED): something is too large.
     """
     GetMemoryStats: grpc.aio.UnaryUnaryMultiCallable[memoryd.v1.memory_service_pb2.GetMemoryStatsRequest, memoryd.v1.memory_service_pb2.GetMemoryStatsResponse]  # type: ignore[assignment]
     """Counts what the caller sees. Idempotent. The caller must hold "stats"."""
@@ -402,6 +418,20 @@ class MemoryServiceServicer(metaclass=abc.ABCMeta):
         (ID_AMBIGUOUS): give more of the id. INVALID_ARGUMENT (INVALID_FIELD): a label holds a credential; leave it out.
         PERMISSION_DENIED (TRUST_TOO_LOW): it is of higher trust, or another user's of a chat; stop. ABORTED (CONFLICT): it
         is superseded or expired; restore it first.
+        """
+
+    @abc.abstractmethod
+    def ImportMemories(
+        self,
+        request: memoryd.v1.memory_service_pb2.ImportMemoriesRequest,
+        context: _ServicerContext,
+    ) -> typing.Union[memoryd.v1.memory_service_pb2.ImportMemoriesResponse, collections.abc.Awaitable[memoryd.v1.memory_service_pb2.ImportMemoriesResponse]]:
+        """Stores up to 100 statements that another system has kept, with the ids and times that they have there, and with
+        trust IMPORTED. What the owner states already is passed over at once; how the rest stands to it and to each other
+        is judged by a job soon after, in the order of event times. Idempotent for ever: an item is known by owner,
+        import_id and external_id, and what was deleted or erased here does not come back. All of a call or nothing. The
+        caller must be on the admin socket. Errors: INVALID_ARGUMENT (INVALID_FIELD): an item is malformed, named
+        memories[3].external_id, and nothing was stored. RESOURCE_EXHAUSTED (LIMIT_EXCEEDED): something is too large.
         """
 
     @abc.abstractmethod

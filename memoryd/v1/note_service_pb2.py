@@ -22,10 +22,12 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
+from memoryd.v1 import memory_pb2 as memoryd_dot_v1_dot_memory__pb2
 from memoryd.v1 import note_pb2 as memoryd_dot_v1_dot_note__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dmemoryd/v1/note_service.proto\x12\nmemoryd.v1\x1a\x15memoryd/v1/note.proto\"\x90\x02\n\x0ePutNoteRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x0f\n\x07user_id\x18\x02 \x01(\t\x12\x0f\n\x07\x63hat_id\x18\x03 \x01(\t\x12\x0c\n\x04path\x18\x04 \x01(\t\x12\x0e\n\x06shared\x18\x05 \x01(\x08\x12\x0e\n\x04text\x18\x06 \x01(\tH\x00\x12\x0f\n\x05value\x18\x07 \x01(\tH\x00\x12\x16\n\x0e\x65xpire_after_s\x18\x08 \x01(\x03\x12\x1d\n\x15\x65xpire_after_access_s\x18\t \x01(\x03\x12\x1e\n\x11\x65xpected_revision\x18\n \x01(\x03H\x01\x88\x01\x01\x12\x13\n\x0bis_searched\x18\x0b \x01(\x08\x42\t\n\x07\x63ontentB\x14\n\x12_expected_revision\"B\n\x0fPutNoteResponse\x12\x1e\n\x04note\x18\x01 \x01(\x0b\x32\x10.memoryd.v1.Note\x12\x0f\n\x07\x63reated\x18\x02 \x01(\x08\"t\n\x0eGetNoteRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x0f\n\x07user_id\x18\x02 \x01(\t\x12\x0f\n\x07\x63hat_id\x18\x03 \x01(\t\x12\x0c\n\x04path\x18\x04 \x01(\t\x12\x0e\n\x06shared\x18\x05 \x01(\x08\x12\x10\n\x08revision\x18\x06 \x01(\x03\"\\\n\x0fGetNoteResponse\x12\x1e\n\x04note\x18\x01 \x01(\x0b\x32\x10.memoryd.v1.Note\x12)\n\x08versions\x18\x02 \x03(\x0b\x32\x17.memoryd.v1.NoteVersion\"\xa0\x01\n\x11\x44\x65leteNoteRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x0f\n\x07user_id\x18\x02 \x01(\t\x12\x0f\n\x07\x63hat_id\x18\x03 \x01(\t\x12\x0c\n\x04path\x18\x04 \x01(\t\x12\x0e\n\x06shared\x18\x05 \x01(\x08\x12\x11\n\trecursive\x18\x06 \x01(\x08\x12\x15\n\rallow_missing\x18\x07 \x01(\x08\x12\x0f\n\x07\x64ry_run\x18\x08 \x01(\x08\"\\\n\x12\x44\x65leteNoteResponse\x12\r\n\x05paths\x18\x01 \x03(\t\x12\x15\n\rdeleted_count\x18\x02 \x01(\x03\x12\x0f\n\x07\x62\x61\x63kups\x18\x03 \x03(\t\x12\x0f\n\x07\x64ry_run\x18\x04 \x01(\x08\"\xa3\x01\n\x10ListNotesRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x0f\n\x07user_id\x18\x02 \x01(\t\x12\x0f\n\x07\x63hat_id\x18\x03 \x01(\t\x12\x0e\n\x06shared\x18\x04 \x01(\x08\x12\x0e\n\x06prefix\x18\x05 \x01(\t\x12\x11\n\tpage_size\x18\x06 \x01(\x05\x12\x12\n\npage_token\x18\x07 \x01(\t\x12\x14\n\x0cwith_content\x18\x08 \x01(\x08\"M\n\x11ListNotesResponse\x12\x1f\n\x05notes\x18\x01 \x03(\x0b\x32\x10.memoryd.v1.Note\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\x88\x01\n\x0fMoveNoteRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x0f\n\x07user_id\x18\x02 \x01(\t\x12\x0f\n\x07\x63hat_id\x18\x03 \x01(\t\x12\x0c\n\x04path\x18\x04 \x01(\t\x12\x0e\n\x06shared\x18\x05 \x01(\x08\x12\x10\n\x08new_path\x18\x06 \x01(\t\x12\x11\n\trecursive\x18\x07 \x01(\x08\"6\n\x10MoveNoteResponse\x12\r\n\x05paths\x18\x01 \x03(\t\x12\x13\n\x0bmoved_count\x18\x02 \x01(\x03\x32\xfd\x02\n\x0bNoteService\x12\x42\n\x07PutNote\x12\x1a.memoryd.v1.PutNoteRequest\x1a\x1b.memoryd.v1.PutNoteResponse\x12G\n\x07GetNote\x12\x1a.memoryd.v1.GetNoteRequest\x1a\x1b.memoryd.v1.GetNoteResponse\"\x03\x90\x02\x01\x12K\n\nDeleteNote\x12\x1d.memoryd.v1.DeleteNoteRequest\x1a\x1e.memoryd.v1.DeleteNoteResponse\x12M\n\tListNotes\x12\x1c.memoryd.v1.ListNotesRequest\x1a\x1d.memoryd.v1.ListNotesResponse\"\x03\x90\x02\x01\x12\x45\n\x08MoveNote\x12\x1b.memoryd.v1.MoveNoteRequest\x1a\x1c.memoryd.v1.MoveNoteResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dmemoryd/v1/note_service.proto\x12\nmemoryd.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17memoryd/v1/memory.proto\x1a\x15memoryd/v1/note.proto\"\x90\x02\n\x0ePutNoteRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x0f\n\x07user_id\x18\x02 \x01(\t\x12\x0f\n\x07\x63hat_id\x18\x03 \x01(\t\x12\x0c\n\x04path\x18\x04 \x01(\t\x12\x0e\n\x06shared\x18\x05 \x01(\x08\x12\x0e\n\x04text\x18\x06 \x01(\tH\x00\x12\x0f\n\x05value\x18\x07 \x01(\tH\x00\x12\x16\n\x0e\x65xpire_after_s\x18\x08 \x01(\x03\x12\x1d\n\x15\x65xpire_after_access_s\x18\t \x01(\x03\x12\x1e\n\x11\x65xpected_revision\x18\n \x01(\x03H\x01\x88\x01\x01\x12\x13\n\x0bis_searched\x18\x0b \x01(\x08\x42\t\n\x07\x63ontentB\x14\n\x12_expected_revision\"\xbf\x01\n\x0cImportedNote\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\x0e\n\x04text\x18\x02 \x01(\tH\x00\x12\x0f\n\x05value\x18\x03 \x01(\tH\x00\x12\x13\n\x0bis_searched\x18\x04 \x01(\x08\x12/\n\x0b\x63reate_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0bupdate_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\t\n\x07\x63ontent\"\x92\x01\n\x12ImportNotesRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x0f\n\x07user_id\x18\x02 \x01(\t\x12\x0f\n\x07\x63hat_id\x18\x03 \x01(\t\x12\x0e\n\x06shared\x18\x04 \x01(\x08\x12\'\n\x05notes\x18\x05 \x03(\x0b\x32\x18.memoryd.v1.ImportedNote\x12\x0f\n\x07\x64ry_run\x18\x06 \x01(\x08\"Q\n\x13ImportNotesResponse\x12)\n\x07results\x18\x01 \x03(\x0b\x32\x18.memoryd.v1.ImportResult\x12\x0f\n\x07\x64ry_run\x18\x02 \x01(\x08\"B\n\x0fPutNoteResponse\x12\x1e\n\x04note\x18\x01 \x01(\x0b\x32\x10.memoryd.v1.Note\x12\x0f\n\x07\x63reated\x18\x02 \x01(\x08\"t\n\x0eGetNoteRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x0f\n\x07user_id\x18\x02 \x01(\t\x12\x0f\n\x07\x63hat_id\x18\x03 \x01(\t\x12\x0c\n\x04path\x18\x04 \x01(\t\x12\x0e\n\x06shared\x18\x05 \x01(\x08\x12\x10\n\x08revision\x18\x06 \x01(\x03\"\\\n\x0fGetNoteResponse\x12\x1e\n\x04note\x18\x01 \x01(\x0b\x32\x10.memoryd.v1.Note\x12)\n\x08versions\x18\x02 \x03(\x0b\x32\x17.memoryd.v1.NoteVersion\"\xa0\x01\n\x11\x44\x65leteNoteRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x0f\n\x07user_id\x18\x02 \x01(\t\x12\x0f\n\x07\x63hat_id\x18\x03 \x01(\t\x12\x0c\n\x04path\x18\x04 \x01(\t\x12\x0e\n\x06shared\x18\x05 \x01(\x08\x12\x11\n\trecursive\x18\x06 \x01(\x08\x12\x15\n\rallow_missing\x18\x07 \x01(\x08\x12\x0f\n\x07\x64ry_run\x18\x08 \x01(\x08\"\\\n\x12\x44\x65leteNoteResponse\x12\r\n\x05paths\x18\x01 \x03(\t\x12\x15\n\rdeleted_count\x18\x02 \x01(\x03\x12\x0f\n\x07\x62\x61\x63kups\x18\x03 \x03(\t\x12\x0f\n\x07\x64ry_run\x18\x04 \x01(\x08\"\xa3\x01\n\x10ListNotesRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x0f\n\x07user_id\x18\x02 \x01(\t\x12\x0f\n\x07\x63hat_id\x18\x03 \x01(\t\x12\x0e\n\x06shared\x18\x04 \x01(\x08\x12\x0e\n\x06prefix\x18\x05 \x01(\t\x12\x11\n\tpage_size\x18\x06 \x01(\x05\x12\x12\n\npage_token\x18\x07 \x01(\t\x12\x14\n\x0cwith_content\x18\x08 \x01(\x08\"M\n\x11ListNotesResponse\x12\x1f\n\x05notes\x18\x01 \x03(\x0b\x32\x10.memoryd.v1.Note\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\x88\x01\n\x0fMoveNoteRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x0f\n\x07user_id\x18\x02 \x01(\t\x12\x0f\n\x07\x63hat_id\x18\x03 \x01(\t\x12\x0c\n\x04path\x18\x04 \x01(\t\x12\x0e\n\x06shared\x18\x05 \x01(\x08\x12\x10\n\x08new_path\x18\x06 \x01(\t\x12\x11\n\trecursive\x18\x07 \x01(\x08\"6\n\x10MoveNoteResponse\x12\r\n\x05paths\x18\x01 \x03(\t\x12\x13\n\x0bmoved_count\x18\x02 \x01(\x03\x32\xcd\x03\n\x0bNoteService\x12\x42\n\x07PutNote\x12\x1a.memoryd.v1.PutNoteRequest\x1a\x1b.memoryd.v1.PutNoteResponse\x12G\n\x07GetNote\x12\x1a.memoryd.v1.GetNoteRequest\x1a\x1b.memoryd.v1.GetNoteResponse\"\x03\x90\x02\x01\x12K\n\nDeleteNote\x12\x1d.memoryd.v1.DeleteNoteRequest\x1a\x1e.memoryd.v1.DeleteNoteResponse\x12M\n\tListNotes\x12\x1c.memoryd.v1.ListNotesRequest\x1a\x1d.memoryd.v1.ListNotesResponse\"\x03\x90\x02\x01\x12\x45\n\x08MoveNote\x12\x1b.memoryd.v1.MoveNoteRequest\x1a\x1c.memoryd.v1.MoveNoteResponse\x12N\n\x0bImportNotes\x12\x1e.memoryd.v1.ImportNotesRequest\x1a\x1f.memoryd.v1.ImportNotesResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -36,26 +38,32 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_NOTESERVICE'].methods_by_name['GetNote']._serialized_options = b'\220\002\001'
   _globals['_NOTESERVICE'].methods_by_name['ListNotes']._loaded_options = None
   _globals['_NOTESERVICE'].methods_by_name['ListNotes']._serialized_options = b'\220\002\001'
-  _globals['_PUTNOTEREQUEST']._serialized_start=69
-  _globals['_PUTNOTEREQUEST']._serialized_end=341
-  _globals['_PUTNOTERESPONSE']._serialized_start=343
-  _globals['_PUTNOTERESPONSE']._serialized_end=409
-  _globals['_GETNOTEREQUEST']._serialized_start=411
-  _globals['_GETNOTEREQUEST']._serialized_end=527
-  _globals['_GETNOTERESPONSE']._serialized_start=529
-  _globals['_GETNOTERESPONSE']._serialized_end=621
-  _globals['_DELETENOTEREQUEST']._serialized_start=624
-  _globals['_DELETENOTEREQUEST']._serialized_end=784
-  _globals['_DELETENOTERESPONSE']._serialized_start=786
-  _globals['_DELETENOTERESPONSE']._serialized_end=878
-  _globals['_LISTNOTESREQUEST']._serialized_start=881
-  _globals['_LISTNOTESREQUEST']._serialized_end=1044
-  _globals['_LISTNOTESRESPONSE']._serialized_start=1046
-  _globals['_LISTNOTESRESPONSE']._serialized_end=1123
-  _globals['_MOVENOTEREQUEST']._serialized_start=1126
-  _globals['_MOVENOTEREQUEST']._serialized_end=1262
-  _globals['_MOVENOTERESPONSE']._serialized_start=1264
-  _globals['_MOVENOTERESPONSE']._serialized_end=1318
-  _globals['_NOTESERVICE']._serialized_start=1321
-  _globals['_NOTESERVICE']._serialized_end=1702
+  _globals['_PUTNOTEREQUEST']._serialized_start=127
+  _globals['_PUTNOTEREQUEST']._serialized_end=399
+  _globals['_IMPORTEDNOTE']._serialized_start=402
+  _globals['_IMPORTEDNOTE']._serialized_end=593
+  _globals['_IMPORTNOTESREQUEST']._serialized_start=596
+  _globals['_IMPORTNOTESREQUEST']._serialized_end=742
+  _globals['_IMPORTNOTESRESPONSE']._serialized_start=744
+  _globals['_IMPORTNOTESRESPONSE']._serialized_end=825
+  _globals['_PUTNOTERESPONSE']._serialized_start=827
+  _globals['_PUTNOTERESPONSE']._serialized_end=893
+  _globals['_GETNOTEREQUEST']._serialized_start=895
+  _globals['_GETNOTEREQUEST']._serialized_end=1011
+  _globals['_GETNOTERESPONSE']._serialized_start=1013
+  _globals['_GETNOTERESPONSE']._serialized_end=1105
+  _globals['_DELETENOTEREQUEST']._serialized_start=1108
+  _globals['_DELETENOTEREQUEST']._serialized_end=1268
+  _globals['_DELETENOTERESPONSE']._serialized_start=1270
+  _globals['_DELETENOTERESPONSE']._serialized_end=1362
+  _globals['_LISTNOTESREQUEST']._serialized_start=1365
+  _globals['_LISTNOTESREQUEST']._serialized_end=1528
+  _globals['_LISTNOTESRESPONSE']._serialized_start=1530
+  _globals['_LISTNOTESRESPONSE']._serialized_end=1607
+  _globals['_MOVENOTEREQUEST']._serialized_start=1610
+  _globals['_MOVENOTEREQUEST']._serialized_end=1746
+  _globals['_MOVENOTERESPONSE']._serialized_start=1748
+  _globals['_MOVENOTERESPONSE']._serialized_end=1802
+  _globals['_NOTESERVICE']._serialized_start=1805
+  _globals['_NOTESERVICE']._serialized_end=2266
 # @@protoc_insertion_point(module_scope)

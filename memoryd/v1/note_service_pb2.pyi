@@ -8,6 +8,8 @@ import collections.abc
 import google.protobuf.descriptor
 import google.protobuf.internal.containers
 import google.protobuf.message
+import google.protobuf.timestamp_pb2
+import memoryd.v1.memory_pb2
 import memoryd.v1.note_pb2
 import sys
 import typing
@@ -92,6 +94,120 @@ class PutNoteRequest(google.protobuf.message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType_content) -> _WhichOneofReturnType_content | None: ...
 
 Global___PutNoteRequest: typing_extensions.TypeAlias = PutNoteRequest
+
+@typing.final
+class ImportedNote(google.protobuf.message.Message):
+    """A note of another system."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    PATH_FIELD_NUMBER: builtins.int
+    TEXT_FIELD_NUMBER: builtins.int
+    VALUE_FIELD_NUMBER: builtins.int
+    IS_SEARCHED_FIELD_NUMBER: builtins.int
+    CREATE_TIME_FIELD_NUMBER: builtins.int
+    UPDATE_TIME_FIELD_NUMBER: builtins.int
+    path: builtins.str
+    """Its name, as in PutNote. Required."""
+    text: builtins.str
+    """A text."""
+    value: builtins.str
+    """A JSON value, as text."""
+    is_searched: builtins.bool
+    """Whether a search finds it, as in PutNote."""
+    @property
+    def create_time(self) -> google.protobuf.timestamp_pb2.Timestamp:
+        """When it was first put there. Unset: now."""
+
+    @property
+    def update_time(self) -> google.protobuf.timestamp_pb2.Timestamp:
+        """When it was last changed there. Unset: create_time."""
+
+    def __init__(
+        self,
+        *,
+        path: builtins.str = ...,
+        text: builtins.str = ...,
+        value: builtins.str = ...,
+        is_searched: builtins.bool = ...,
+        create_time: google.protobuf.timestamp_pb2.Timestamp | None = ...,
+        update_time: google.protobuf.timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["content", b"content", "create_time", b"create_time", "text", b"text", "update_time", b"update_time", "value", b"value"]
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["content", b"content", "create_time", b"create_time", "is_searched", b"is_searched", "path", b"path", "text", b"text", "update_time", b"update_time", "value", b"value"]
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_content: typing_extensions.TypeAlias = typing.Literal["text", "value"]
+    _WhichOneofArgType_content: typing_extensions.TypeAlias = typing.Literal["content", b"content"]
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_content) -> _WhichOneofReturnType_content | None: ...
+
+Global___ImportedNote: typing_extensions.TypeAlias = ImportedNote
+
+@typing.final
+class ImportNotesRequest(google.protobuf.message.Message):
+    """Notes of another system."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    AGENT_ID_FIELD_NUMBER: builtins.int
+    USER_ID_FIELD_NUMBER: builtins.int
+    CHAT_ID_FIELD_NUMBER: builtins.int
+    SHARED_FIELD_NUMBER: builtins.int
+    NOTES_FIELD_NUMBER: builtins.int
+    DRY_RUN_FIELD_NUMBER: builtins.int
+    agent_id: builtins.str
+    """The agent that it is about. Empty: "default"."""
+    user_id: builtins.str
+    """The user whose notes they become."""
+    chat_id: builtins.str
+    """The chat whose notes they become, if shared is set."""
+    shared: builtins.bool
+    """Whether they become notes of chat_id, which is then required, and not of the user."""
+    dry_run: builtins.bool
+    """Only tell what would become of them."""
+    @property
+    def notes(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___ImportedNote]:
+        """The notes, 1 to 100. Required."""
+
+    def __init__(
+        self,
+        *,
+        agent_id: builtins.str = ...,
+        user_id: builtins.str = ...,
+        chat_id: builtins.str = ...,
+        shared: builtins.bool = ...,
+        notes: collections.abc.Iterable[Global___ImportedNote] | None = ...,
+        dry_run: builtins.bool = ...,
+    ) -> None: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["agent_id", b"agent_id", "chat_id", b"chat_id", "dry_run", b"dry_run", "notes", b"notes", "shared", b"shared", "user_id", b"user_id"]
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+
+Global___ImportNotesRequest: typing_extensions.TypeAlias = ImportNotesRequest
+
+@typing.final
+class ImportNotesResponse(google.protobuf.message.Message):
+    """What became of the notes."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    RESULTS_FIELD_NUMBER: builtins.int
+    DRY_RUN_FIELD_NUMBER: builtins.int
+    dry_run: builtins.bool
+    """Whether it was only asked what would become of them."""
+    @property
+    def results(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[memoryd.v1.memory_pb2.ImportResult]:
+        """One for each, in the order of the request."""
+
+    def __init__(
+        self,
+        *,
+        results: collections.abc.Iterable[memoryd.v1.memory_pb2.ImportResult] | None = ...,
+        dry_run: builtins.bool = ...,
+    ) -> None: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["dry_run", b"dry_run", "results", b"results"]
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+
+Global___ImportNotesResponse: typing_extensions.TypeAlias = ImportNotesResponse
 
 @typing.final
 class PutNoteResponse(google.protobuf.message.Message):

@@ -31,7 +31,7 @@ class NoteServiceStub(object):
     A note belongs to one agent and one scope: the personal one of user_id, or with `shared` that of chat_id; the same
     path in another scope is another note. Notes are never judged or learnt from, and stand in no context. Who asks is
     said as in MemoryService, and the errors that every RPC of it has are those of every RPC here. The caller must hold
-    "notes" for every RPC.
+    "notes" for every RPC but ImportNotes, which is the host's.
     """
 
     def __init__(self, channel):
@@ -65,6 +65,11 @@ class NoteServiceStub(object):
                 request_serializer=memoryd_dot_v1_dot_note__service__pb2.MoveNoteRequest.SerializeToString,
                 response_deserializer=memoryd_dot_v1_dot_note__service__pb2.MoveNoteResponse.FromString,
                 _registered_method=True)
+        self.ImportNotes = channel.unary_unary(
+                '/memoryd.v1.NoteService/ImportNotes',
+                request_serializer=memoryd_dot_v1_dot_note__service__pb2.ImportNotesRequest.SerializeToString,
+                response_deserializer=memoryd_dot_v1_dot_note__service__pb2.ImportNotesResponse.FromString,
+                _registered_method=True)
 
 
 class NoteServiceServicer(object):
@@ -73,7 +78,7 @@ class NoteServiceServicer(object):
     A note belongs to one agent and one scope: the personal one of user_id, or with `shared` that of chat_id; the same
     path in another scope is another note. Notes are never judged or learnt from, and stand in no context. Who asks is
     said as in MemoryService, and the errors that every RPC of it has are those of every RPC here. The caller must hold
-    "notes" for every RPC.
+    "notes" for every RPC but ImportNotes, which is the host's.
     """
 
     def PutNote(self, request, context):
@@ -122,6 +127,16 @@ class NoteServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ImportNotes(self, request, context):
+        """Stores up to 100 notes that another system has kept, with their times and with trust IMPORTED, where there is no
+        note of that path. Idempotent: what was erased here does not come back. The caller must be on the admin socket.
+        Errors: INVALID_ARGUMENT (INVALID_FIELD): a note is malformed, named notes[3].path, and nothing was stored.
+        RESOURCE_EXHAUSTED (LIMIT_EXCEEDED): one is too large, or there are 100,000 notes.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_NoteServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -150,6 +165,11 @@ def add_NoteServiceServicer_to_server(servicer, server):
                     request_deserializer=memoryd_dot_v1_dot_note__service__pb2.MoveNoteRequest.FromString,
                     response_serializer=memoryd_dot_v1_dot_note__service__pb2.MoveNoteResponse.SerializeToString,
             ),
+            'ImportNotes': grpc.unary_unary_rpc_method_handler(
+                    servicer.ImportNotes,
+                    request_deserializer=memoryd_dot_v1_dot_note__service__pb2.ImportNotesRequest.FromString,
+                    response_serializer=memoryd_dot_v1_dot_note__service__pb2.ImportNotesResponse.SerializeToString,
+            ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
             'memoryd.v1.NoteService', rpc_method_handlers)
@@ -164,7 +184,7 @@ class NoteService(object):
     A note belongs to one agent and one scope: the personal one of user_id, or with `shared` that of chat_id; the same
     path in another scope is another note. Notes are never judged or learnt from, and stand in no context. Who asks is
     said as in MemoryService, and the errors that every RPC of it has are those of every RPC here. The caller must hold
-    "notes" for every RPC.
+    "notes" for every RPC but ImportNotes, which is the host's.
     """
 
     @staticmethod
@@ -292,6 +312,33 @@ class NoteService(object):
             '/memoryd.v1.NoteService/MoveNote',
             memoryd_dot_v1_dot_note__service__pb2.MoveNoteRequest.SerializeToString,
             memoryd_dot_v1_dot_note__service__pb2.MoveNoteResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ImportNotes(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/memoryd.v1.NoteService/ImportNotes',
+            memoryd_dot_v1_dot_note__service__pb2.ImportNotesRequest.SerializeToString,
+            memoryd_dot_v1_dot_note__service__pb2.ImportNotesResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -26,7 +26,7 @@ class NoteServiceStub:
     A note belongs to one agent and one scope: the personal one of user_id, or with `shared` that of chat_id; the same
     path in another scope is another note. Notes are never judged or learnt from, and stand in no context. Who asks is
     said as in MemoryService, and the errors that every RPC of it has are those of every RPC here. The caller must hold
-    "notes" for every RPC.
+    "notes" for every RPC but ImportNotes, which is the host's.
     """
 
     @typing.overload
@@ -58,6 +58,12 @@ class NoteServiceStub:
     it first. RESOURCE_EXHAUSTED (LIMIT_EXCEEDED): they are more than a hundred; move parts of them. PERMISSION_DENIED
     (TRUST_TOO_LOW): some are of higher trust, or of another user of the chat; none was moved; stop.
     """
+    ImportNotes: grpc.UnaryUnaryMultiCallable[memoryd.v1.note_service_pb2.ImportNotesRequest, memoryd.v1.note_service_pb2.ImportNotesResponse]
+    """Stores up to 100 notes that another system has kept, with their times and with trust IMPORTED, where there is no
+    note of that path. Idempotent: what was erased here does not come back. The caller must be on the admin socket.
+    Errors: INVALID_ARGUMENT (INVALID_FIELD): a note is malformed, named notes[3].path, and nothing was stored.
+    RESOURCE_EXHAUSTED (LIMIT_EXCEEDED): one is too large, or there are 100,000 notes.
+    """
 
 @typing.type_check_only
 class NoteServiceAsyncStub(NoteServiceStub):
@@ -66,7 +72,7 @@ class NoteServiceAsyncStub(NoteServiceStub):
     A note belongs to one agent and one scope: the personal one of user_id, or with `shared` that of chat_id; the same
     path in another scope is another note. Notes are never judged or learnt from, and stand in no context. Who asks is
     said as in MemoryService, and the errors that every RPC of it has are those of every RPC here. The caller must hold
-    "notes" for every RPC.
+    "notes" for every RPC but ImportNotes, which is the host's.
     """
 
     def __init__(self, channel: grpc.aio.Channel) -> None: ...
@@ -95,6 +101,12 @@ class NoteServiceAsyncStub(NoteServiceStub):
     it first. RESOURCE_EXHAUSTED (LIMIT_EXCEEDED): they are more than a hundred; move parts of them. PERMISSION_DENIED
     (TRUST_TOO_LOW): some are of higher trust, or of another user of the chat; none was moved; stop.
     """
+    ImportNotes: grpc.aio.UnaryUnaryMultiCallable[memoryd.v1.note_service_pb2.ImportNotesRequest, memoryd.v1.note_service_pb2.ImportNotesResponse]  # type: ignore[assignment]
+    """Stores up to 100 notes that another system has kept, with their times and with trust IMPORTED, where there is no
+    note of that path. Idempotent: what was erased here does not come back. The caller must be on the admin socket.
+    Errors: INVALID_ARGUMENT (INVALID_FIELD): a note is malformed, named notes[3].path, and nothing was stored.
+    RESOURCE_EXHAUSTED (LIMIT_EXCEEDED): one is too large, or there are 100,000 notes.
+    """
 
 class NoteServiceServicer(metaclass=abc.ABCMeta):
     """Keeps notes: named texts or JSON values of an owner, by path, for what programs keep by name.
@@ -102,7 +114,7 @@ class NoteServiceServicer(metaclass=abc.ABCMeta):
     A note belongs to one agent and one scope: the personal one of user_id, or with `shared` that of chat_id; the same
     path in another scope is another note. Notes are never judged or learnt from, and stand in no context. Who asks is
     said as in MemoryService, and the errors that every RPC of it has are those of every RPC here. The caller must hold
-    "notes" for every RPC.
+    "notes" for every RPC but ImportNotes, which is the host's.
     """
 
     @abc.abstractmethod
@@ -158,6 +170,18 @@ class NoteServiceServicer(metaclass=abc.ABCMeta):
         Errors: NOT_FOUND (NOTE_NOT_FOUND): there is none; stop. ABORTED (CONFLICT): there is a note of the new path; delete
         it first. RESOURCE_EXHAUSTED (LIMIT_EXCEEDED): they are more than a hundred; move parts of them. PERMISSION_DENIED
         (TRUST_TOO_LOW): some are of higher trust, or of another user of the chat; none was moved; stop.
+        """
+
+    @abc.abstractmethod
+    def ImportNotes(
+        self,
+        request: memoryd.v1.note_service_pb2.ImportNotesRequest,
+        context: _ServicerContext,
+    ) -> typing.Union[memoryd.v1.note_service_pb2.ImportNotesResponse, collections.abc.Awaitable[memoryd.v1.note_service_pb2.ImportNotesResponse]]:
+        """Stores up to 100 notes that another system has kept, with their times and with trust IMPORTED, where there is no
+        note of that path. Idempotent: what was erased here does not come back. The caller must be on the admin socket.
+        Errors: INVALID_ARGUMENT (INVALID_FIELD): a note is malformed, named notes[3].path, and nothing was stored.
+        RESOURCE_EXHAUSTED (LIMIT_EXCEEDED): one is too large, or there are 100,000 notes.
         """
 
 def add_NoteServiceServicer_to_server(servicer: NoteServiceServicer, server: typing.Union[grpc.Server, grpc.aio.Server]) -> None: ...

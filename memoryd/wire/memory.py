@@ -136,6 +136,8 @@ def memory_to_pb(memory: ShownMemory) -> memory_pb2.Memory:
         contested_with=memory.contested_with,
         delete_reason=memory.delete_reason,
         said_by=memory.said_by,
+        import_id=memory.import_id,
+        external_id=memory.external_id,
         entities=[memory_pb2.EntityRef(id=ref.id, name=ref.name, about=ref.about) for ref in memory.entities],
     )
     for field in _TIMES:
@@ -184,6 +186,8 @@ def memory_from_pb(message: memory_pb2.Memory) -> ShownMemory:
         judgement=Judgement(judgement.rule, judgement.reason, judgement.evidence) if judgement.rule else None,
         delete_reason=message.delete_reason,
         said_by=message.said_by,
+        import_id=message.import_id,
+        external_id=message.external_id,
         said_time=time_from_pb(message, "said_time"),
         entities=tuple(EntityRef(ref.id, ref.name, ref.about) for ref in message.entities),
     )
@@ -255,6 +259,7 @@ def filter_to_pb(wanted: Filter) -> memory_pb2.MemoryFilter:
         metadata=wanted.metadata,
         category=wanted.category,
         path_prefix=wanted.path_prefix,
+        import_id=wanted.import_id,
     )
     for field in _FILTER_TIMES:
         set_time(message, field, getattr(wanted, field))
@@ -274,6 +279,7 @@ def filter_from_pb(request: Any) -> Filter:
         metadata=dict(message.metadata),
         category=message.category,
         path_prefix=message.path_prefix,
+        import_id=message.import_id,
         include_expired=getattr(request, "include_expired", True),
         include_superseded=getattr(request, "include_superseded", True),
         as_of=time_from_pb(request, "as_of") if hasattr(request, "as_of") else None,

@@ -45,6 +45,7 @@ def _filter(args: argparse.Namespace) -> Any:
         metadata=_mapping(args.meta),
         category=args.category,
         path_prefix=getattr(args, "below", ""),
+        import_id=args.import_id,
         event_time_from=args.since,
         event_time_to=args.until,
         include_expired=args.include_expired,
@@ -54,7 +55,8 @@ def _filter(args: argparse.Namespace) -> Any:
 
 def _is_filtered(args: argparse.Namespace) -> bool:
     """Whether a filter leaves something out."""
-    return any((args.about, args.tag, args.kind, args.meta, args.category, args.since, args.until))
+    named = (args.about, args.tag, args.kind, args.meta, args.category, args.import_id, args.since, args.until)
+    return any(named)
 
 
 def _missing(legs: Sequence[Any]) -> None:
@@ -195,6 +197,8 @@ def _show(memory: Any, args: argparse.Namespace) -> None:
         "channel": memory.source.channel,
         "confidence": f"{memory.confidence:.2f}",
         "trust": memory.trust.value,
+        "imported by": memory.import_id,
+        "known there": memory.external_id,
         "created": moment(memory.create_time),
         "happened": moment(memory.event_time),
         "reinforced": memory.reinforce_time and moment(memory.reinforce_time),

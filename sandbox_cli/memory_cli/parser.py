@@ -107,6 +107,7 @@ def _filters(parser: argparse.ArgumentParser, *, all_states: bool = False) -> No
     group.add_argument(
         "--meta", metavar="KEY=VALUE", type=_pair, action="append", default=[], help="with this metadata"
     )
+    group.add_argument("--import-id", metavar="NAME", default="", help="that came by this import")
     group.add_argument(
         "--since", metavar="TIME", type=parse_past, help="happened at this time or later: 3d, 12h, a date"
     )

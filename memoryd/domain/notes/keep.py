@@ -26,7 +26,17 @@ from memoryd.model.scope import Owner
 from memoryd.model.validation import check_count
 from memoryd.store.memories import Cursor
 
-__all__ = ["check_room", "entry_now", "get_note", "list_notes", "may_erase", "missing", "put_note", "refuse_token"]
+__all__ = [
+    "check_room",
+    "entry_now",
+    "get_note",
+    "holds_credential",
+    "list_notes",
+    "may_erase",
+    "missing",
+    "put_note",
+    "refuse_token",
+]
 
 LEAST_MOVE = 10  # of a time to expire after access: a read that moves it by less than a tenth writes nothing
 
@@ -139,7 +149,16 @@ async def check_room(more: int, owner: Owner, ports: Ports, now: datetime) -> No
 async def _refuse_secrets(draft: NoteDraft, caller: Caller, ports: Ports, now: datetime) -> None:
     """Raise InvalidArgument where a note holds a credential, or is named by one."""
     refuse_token(draft.path, "path", ports)
+    if await holds_credential(draft, caller, ports, now):
+        name = "value" if draft.is_json else "text"
+        raise InvalidArgument(f"{name} holds a credential; leave it out", field=name)
+
+
+async def holds_credential(draft: NoteDraft, caller: Caller, ports: Ports, now: datetime) -> bool:
+    """Whether a note holds a credential, or is named by one; a long one is searched in a thread."""
     is_gone = is_abandoned()
+    if is_token_path(draft.path, ports):
+        return True
 
     def holds() -> bool:
         if not draft.is_json and ports.guards.secrets([draft.text]):  # at the first, which is soon
@@ -148,18 +167,20 @@ async def _refuse_secrets(draft: NoteDraft, caller: Caller, ports: Ports, now: d
         return (masker.mask_json if draft.is_json else masker.mask)(draft.text) != draft.text
 
     if len(draft.text) <= ON_LOOP:
-        held = holds()
-    else:
-        async with preparing(caller.visibility.owners[0], caller, ports, now) as run:
-            held = await run(holds)
-    if held:
-        name = "value" if draft.is_json else "text"
-        raise InvalidArgument(f"{name} holds a credential; leave it out", field=name)
+        return holds()
+    async with preparing(caller.visibility.owners[0], caller, ports, now) as run:
+        held: bool = await run(holds)
+    return held
+
+
+def is_token_path(path: str, ports: Ports) -> bool:
+    """Whether a path has a credential as a name."""
+    return any(map(ports.guards.is_token, path.split("/")))
 
 
 def refuse_token(path: str, name: str, ports: Ports) -> None:
     """Raise InvalidArgument where a path has a credential as a name."""
-    if any(map(ports.guards.is_token, path.split("/"))):
+    if is_token_path(path, ports):
         raise InvalidArgument(f"{name} holds a credential; name the note otherwise", field=name)
 
 

@@ -15,7 +15,7 @@ from datetime import datetime
 from memoryd.domain.rules import Rules
 from memoryd.domain.writing.contest import marked_by, with_room
 from memoryd.domain.writing.repetition import reinforced, untaken
-from memoryd.domain.writing.retiring import may_retire
+from memoryd.domain.writing.retiring import may_retire, told_time
 from memoryd.errors import TrustTooLow
 from memoryd.knowledge.comparison.comparison import compare, speaks_of_itself
 from memoryd.knowledge.comparison.rules import Finding, Relation
@@ -33,7 +33,9 @@ __all__ = [
     "Offer",
     "Verdict",
     "contested_by",
+    "is_repeated_in",
     "judge",
+    "judge_late",
     "memory_of",
     "retired",
     "unread",
@@ -141,12 +143,16 @@ def _by_text(offer: Offer, known: Known, reader: Reader, now: datetime) -> Verdi
         return None  # a correction is a statement of its own, and so is what has a key
     # equals and betters first
     for known_memory in sorted(known.same_text, key=lambda memory: new.trust.outranks(memory.trust)):
-        if speaks_of_itself(reader.read(new.content)) and not known_memory.is_told_as(new):
-            continue  # "I like tea", said by another
-        if known_memory.key or _ends_first(known_memory, new):
-            continue  # what has a key is stated again under that key alone
-        return _said_again(known_memory, draft, new, now)
+        if is_repeated_in(known_memory, new, reader):
+            return _said_again(known_memory, draft, new, now)
     return None
+
+
+def is_repeated_in(new: Memory, known: Memory, reader: Reader) -> bool:
+    """Whether a statement of the same text as a known one says it again."""
+    if speaks_of_itself(reader.read(new.content)) and not known.is_told_as(new):
+        return False  # "I like tea", said by another
+    return not (known.key or _ends_first(known, new))  # what has a key is stated again under that key alone
 
 
 # --- the meaning ---
@@ -234,6 +240,52 @@ async def contested_by(
         if _is_doubt(finding, neighbour):
             found.append((memory, Judgement(finding.rule, finding.reason, memory.id)))
     return with_room(found, back)
+
+
+async def judge_late(
+    memory: Memory, known: Sequence[Neighbour], reader: Reader, *, now: datetime, rules: Rules
+) -> Verdict:
+    """
+    Return what becomes of a memory that was stored unjudged, next to what is known, older or newer: the later holds.
+
+    The memory is the verdict's `new`, or among `changed` where one that is known is told later, or tells it better.
+    """
+    judged = replace(memory, judged=True)
+    retired: list[tuple[Memory, Judgement]] = []
+    contested: list[tuple[Memory, Judgement]] = []
+    async for neighbour in in_turns(sorted(known, key=lambda neighbour: -neighbour.similarity)):
+        other = neighbour.memory
+        if other.id in judged.contested_with:
+            continue  # someone has looked at the two
+        is_newer = told_time(judged) >= told_time(other)
+        newer, older = (judged, other) if is_newer else (other, judged)
+        finding = _finding(newer, older, neighbour, reader, rules)
+        if finding.relation is Relation.SAME:
+            if neighbour.same_subject and not (judged.key or other.key or _ends_first(other, judged)):
+                why = Judgement(finding.rule, finding.reason, other.id)
+                if not judged.trust.outranks(other.trust):
+                    return _heir_of(other, judged, why, now)
+                retired.append((other, replace(why, evidence=judged.id)))
+        elif finding.relation is Relation.CHANGED and neighbour.same_subject:
+            why = Judgement(finding.rule, finding.reason, newer.id)
+            if older.key or not may_retire(newer, older, None, now, rules):
+                contested.append((other, why))
+            elif is_newer:
+                retired.append((other, why))
+            elif not rules.demote:
+                return _heir_of(other, judged, why, now)
+            else:
+                judged = replace(judged, confidence=min(DEMOTED, judged.confidence))
+                contested.append((other, why))
+        elif _is_doubt(finding, neighbour):
+            contested.append((other, Judgement(finding.rule, finding.reason, newer.id)))
+    return _replaced(judged, retired, contested, now, rules)
+
+
+def _heir_of(heir: Memory, memory: Memory, why: Judgement, now: datetime) -> Verdict:
+    """Return what retires a memory for another one that is there."""
+    heir = replace(heir, supersedes=tuple(dict.fromkeys((*heir.supersedes, memory.id))))
+    return Verdict(Outcome.SUPERSEDED, changed=(_retired(memory, heir, why, now), heir), superseded_ids=(memory.id,))
 
 
 def _with_corrected(verdict: Verdict, old: Memory, why: Judgement, now: datetime) -> Verdict:

@@ -8,12 +8,17 @@ from memoryd.domain.decay import EXTRACTION, confidence_at
 from memoryd.domain.rules import Rules
 from memoryd.model.memory import Kind, Memory
 
-__all__ = ["may_retire"]
+__all__ = ["may_retire", "told_time"]
 
 
-def _said_time(memory: Memory) -> datetime:
-    """Return when something was said: what is learnt keeps the time of its message, unless it tells of another day."""
-    learnt = memory.source.channel == EXTRACTION and memory.kind is not Kind.EVENT
+def told_time(memory: Memory) -> datetime:
+    """
+    Return when something was said.
+
+    What is learnt keeps the time of its message, and what is imported the time since when it holds, unless it tells of
+    another day.
+    """
+    learnt = (memory.source.channel == EXTRACTION or memory.import_id) and memory.kind is not Kind.EVENT
     return min(memory.event_time, memory.create_time) if learnt else memory.create_time
 
 
@@ -26,7 +31,7 @@ def may_retire(new: Memory, memory: Memory, said_time: datetime | None, now: dat
     """
     if memory.trust.outranks(new.trust):
         return False
-    if said_time is not None and _said_time(memory) > said_time:
+    if said_time is not None and told_time(memory) > said_time:
         return False
     if memory.protected and new.source.channel == EXTRACTION and not new.trust.outranks(memory.trust):
         return False

@@ -11,12 +11,26 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+import numpy as np
+from numpy.typing import NDArray
+
 from memoryd.domain.decay import EXTRACTION
 from memoryd.domain.ports import Ports
 from memoryd.domain.tombstones import tombstones_of
-from memoryd.domain.writing.judge import Known, Neighbour, Offer, Verdict, judge, memory_of, unread
+from memoryd.domain.writing.judge import (
+    Known,
+    Neighbour,
+    Offer,
+    Verdict,
+    is_repeated_in,
+    judge,
+    judge_late,
+    memory_of,
+    unread,
+)
 from memoryd.domain.writing.known import KnownStatements, is_same_subject
 from memoryd.domain.writing.pending import Pending
+from memoryd.domain.writing.repetition import untaken
 from memoryd.domain.writing.room import Room
 from memoryd.entities.directory import Directory
 from memoryd.entities.resolve import mentions_of
@@ -29,7 +43,8 @@ from memoryd.model.commits import Head
 from memoryd.model.embedding import Embedded
 from memoryd.model.entity import Mention
 from memoryd.model.grant import GrantUsage
-from memoryd.model.memory import AT_ONCE, NO_STATEMENTS, Draft, Memory
+from memoryd.model.imported import ImportOutcome, ImportResult
+from memoryd.model.memory import AT_ONCE, NO_STATEMENTS, Draft, Memory, Outcome
 from memoryd.model.receipt import Rejection, StatementOutcome
 from memoryd.model.scope import Owner
 from memoryd.model.trust import Trust
@@ -37,6 +52,7 @@ from memoryd.model.validation import text_digest
 
 __all__ = ["WriteSession"]
 
+SETTLED_NEXT_TO = 60  # neighbours of an imported memory: of many alike, some are not judged themselves yet
 INLINE_CHARACTERS = 8_000  # of text that is analysed on the loop (≤ 1 ms); more goes to a thread
 
 
@@ -108,19 +124,90 @@ class WriteSession:
         await self._follow(verdict, known, owner, caller.trust)
         if verdict.new is not None:
             self._newest = new.create_time
-            entry = Entry(verdict.new)
-            if embedded is not None:
-                fingerprint = ports.embedder.fingerprint
-                entry = Entry(verdict.new, "", vector, fingerprint, embedded.tokens, embedded.windows)
-            self._pending.add(entry, digest)
-            if self._several:
-                people.add(verdict.new)
-                self._provisional.append((people, verdict.new))
+            self._add(verdict.new, digest, embedded)
         if draft.source.channel != EXTRACTION:
             self._lifted += lifted
         return StatementOutcome(
             verdict.outcome, owner, verdict.memory.id, verdict.superseded_ids, untaken_fields=verdict.untaken
         )
+
+    async def take(self, new: Memory, draft: Draft, caller: Caller, embedded: Embedded | None) -> ImportResult:
+        """
+        Note a statement that an import brings, with its id and times, or say what keeps it out.
+
+        What is live is only held against its key and its text; the rest is judged later. LimitExceeded as `consider`.
+        """
+        owner, digest = new.owner, text_digest(new.content)
+        is_live = new.supersede_time is None
+        if is_live and new.key and (holders := await self.known.of_key(owner, new.key)):
+            is_same = text_digest(holders[0].content) == digest
+            return ImportResult(ImportOutcome.REPEATED if is_same else ImportOutcome.KEPT, holders[0].id)
+        barred, _ = await self._tombstones(draft, owner, caller.trust)
+        if barred:
+            return ImportResult(ImportOutcome.REJECTED, rejection=Rejection.FORGOTTEN.value)
+        new = replace(
+            new,
+            author=(caller.user_id if draft.shared else None) or "",
+            mentions=self._mentions(new, draft, caller),
+        )
+        if is_live and not new.key:
+            twin = await self._twin(new, digest)
+            if twin is not None:
+                return ImportResult(ImportOutcome.REPEATED, twin.id, untaken_fields=untaken(twin, draft, new))
+        if is_live:
+            await self._follow(Verdict(Outcome.INSERTED, new), [], owner, caller.trust)
+        self._add(new, digest, embedded)
+        return ImportResult(ImportOutcome.STORED, new.id)
+
+    async def _twin(self, new: Memory, digest: bytes) -> Memory | None:
+        """Return the live memory that says what an import brings word for word, of the same and by the same."""
+        owner = new.owner
+        people, reader = self.known.people(owner), self.known.reader(owner)
+        for known in await self.known.same_text(owner, digest):
+            if is_same_subject(known, new, people) and is_repeated_in(new, known, reader):
+                return known
+        return None
+
+    def _add(self, new: Memory, digest: bytes, embedded: Embedded | None) -> None:
+        """Take in a memory that the call adds."""
+        entry = Entry(new)
+        if embedded is not None:
+            fingerprint = self._ports.embedder.fingerprint
+            entry = Entry(new, "", embedded.vector, fingerprint, embedded.tokens, embedded.windows)
+        self._pending.add(entry, digest)
+        if self._several and new.supersede_time is None:
+            people = self.known.people(new.owner)
+            people.add(new)
+            self._provisional.append((people, new))
+
+    def pending(self, memory: Memory) -> Memory:
+        """Return a memory that is stored as this call leaves it."""
+        return self._pending.get(memory.id) or memory
+
+    def note(self, memory: Memory) -> None:
+        """Take in the newer form of a memory that is stored."""
+        self._pending.put(memory)
+
+    async def settle(self, memory: Memory, vector: NDArray[np.float32] | None) -> None:
+        """Judge an imported memory that is stored, next to what is judged already, and note what follows."""
+        memory = replace(memory, claims=self._claims(memory))
+        known: list[Neighbour] = []
+        verdict: Verdict | None = None
+        with self._ports.shared.faults.spared("judging"):
+            known = [
+                neighbour
+                for neighbour in await self.known.neighbours(memory, vector, limit=SETTLED_NEXT_TO)
+                if neighbour.memory.judged and neighbour.memory.id != memory.id
+            ]
+            reader = self.known.reader(memory.owner)
+            verdict = await judge_late(memory, known, reader, now=self._now, rules=self._ports.policy.rules)
+        if verdict is None:
+            self.note(replace(memory, judged=True))
+            return
+        if verdict.new is not None:
+            self.note(verdict.new)
+        beside = [memory, *(neighbour.memory for neighbour in known)]
+        await self._follow(replace(verdict, new=None), beside, memory.owner, memory.trust)
 
     def _next_time(self) -> datetime:
         """Return a create time after all that the owners have, also when the wall clock steps back."""
@@ -147,24 +234,32 @@ class WriteSession:
         new = memory_of(
             draft, owner, ports.new_id(), self._now, trust=caller.trust, grant_id=caller.grant_id, author=author or ""
         )
-        statement = draft.kind not in NO_STATEMENTS
-        mentions: tuple[Mention, ...] = ()
-        claims: tuple[Claim, ...] = ()
-        with ports.shared.faults.spared("reading names"):
-            text, finders = (draft.content, ports.readers.finders) if statement else ("", ())
-            people = self.known.people(owner).seen_by(new.narrator)
-            mentions = mentions_of(text, draft.subjects, people, finders, ports.new_id, weight=caller.trust.weight)
-        with ports.shared.faults.spared("reading claims"):
-            claims = self.known.reader(owner).read(draft.content).statement.claims if statement else ()
         time = self._next_time()
         happened = time if time - self._now < AT_ONCE else self._now  # later only where the clock was wrong once
         return replace(
             new,
-            mentions=mentions,
-            claims=tuple(dict.fromkeys(claim.attribute for claim in claims)),
+            mentions=self._mentions(new, draft, caller),
+            claims=self._claims(new),
             create_time=time,
             event_time=draft.event_time or happened,
         )
+
+    def _mentions(self, new: Memory, draft: Draft, caller: Caller) -> tuple[Mention, ...]:
+        """Return the entities that a memory names; none where they cannot be read."""
+        ports = self._ports
+        with ports.shared.faults.spared("reading names"):
+            text, finders = (new.content, ports.readers.finders) if new.kind not in NO_STATEMENTS else ("", ())
+            people = self.known.people(new.owner).seen_by(new.narrator)
+            return mentions_of(text, draft.subjects, people, finders, ports.new_id, weight=caller.trust.weight)
+        return ()
+
+    def _claims(self, new: Memory) -> tuple[str, ...]:
+        """Return the attributes that a memory speaks of; none where they cannot be read."""
+        claims: tuple[Claim, ...] = ()
+        with self._ports.shared.faults.spared("reading claims"):
+            if new.kind not in NO_STATEMENTS:
+                claims = self.known.reader(new.owner).read(new.content).statement.claims
+        return tuple(dict.fromkeys(claim.attribute for claim in claims))
 
     async def _judge(self, offer: Offer, beside: Known) -> Verdict:
         """Return what becomes of a statement; of one whose words cannot be judged, what its key decides."""

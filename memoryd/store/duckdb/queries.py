@@ -25,11 +25,13 @@ __all__ = [
 ]
 
 Clause = tuple[str, list[Any]]
+UNJUDGED = '"judged": false'
 _OWNERS = "agent_id, coalesce(user_id, ''), coalesce(chat_id, ''), id"
 _ORDERS = {
     Order.OWNERS: _OWNERS,
     Order.NEWEST: "create_time DESC, id DESC",
     Order.OLDEST: "create_time, id",
+    Order.HAPPENED: "event_time, id",
     # those of sandboxes last, and of each owner one at a time, so that no one's flood keeps the others waiting
     Order.IN_TURNS: (
         'contains(details, \'"trust": "sandbox"\'),'
@@ -146,6 +148,9 @@ def _in_state(selector: MemorySelector) -> Iterator[Clause]:
             yield f"{column} IS {'NOT ' if wanted else ''}NULL", []
     if selector.is_enriched is not None:
         yield f"{'' if selector.is_enriched else 'NOT '}contains(details, '\"enrich_time\"')", []
+    if selector.is_judged is not None:  # a quote in a text is escaped: none poses as the field
+        told = f"COALESCE(contains(details, '{UNJUDGED}'), false)"
+        yield f"{'NOT ' if selector.is_judged else ''}{told}", []
     if selector.is_statement:
         yield "kind NOT IN (SELECT unnest(?::VARCHAR[]))", [sorted(kind.value for kind in NO_STATEMENTS)]
         if selector.created_until is not None:

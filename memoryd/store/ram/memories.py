@@ -109,7 +109,9 @@ class RamMemories:
         if order is Order.IN_TURNS:
             memories = in_turns_of_owners(memories)
             return sorted(memories[: limit or None], key=_by_time)
-        if order is Order.OWNERS:
+        if order is Order.HAPPENED:
+            memories.sort(key=lambda memory: (memory.event_time, memory.id))
+        elif order is Order.OWNERS:
             memories.sort(key=_by_owner)
             if after:
                 memories = [memory for memory in memories if _by_owner(memory) > read_owner_place(after)]

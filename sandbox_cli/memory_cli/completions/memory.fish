@@ -50,7 +50,7 @@ function _shtab_memory_using
 end
 
 set -g _shtab_memory_commands add search list get undelete delete correct confirm why history update people person forget threads log working-memory summary note notes context profile stats whoami completion
-set -g _shtab_memory_opts_with_value --about --after --agent --as-of --at --before --below --category --channel --chat --clear --confidence --delete --delete-after --endpoint --exclude-session --exclude-thread --expires --expires-unread --grant --if-revision --key --kind --limit --matching --max-memories --max-tokens --merge-into --meta --min-score --move --prefix --recalled --recent --rename --request-id --revision --search --section --session --set --since --speaker --tag --thread --timeout --tokenizer --type --until --user --value --why-not -n
+set -g _shtab_memory_opts_with_value --about --after --agent --as-of --at --before --below --category --channel --chat --clear --confidence --delete --delete-after --endpoint --exclude-session --exclude-thread --expires --expires-unread --grant --if-revision --import-id --key --kind --limit --matching --max-memories --max-tokens --merge-into --meta --min-score --move --prefix --recalled --recent --rename --request-id --revision --search --section --session --set --since --speaker --tag --thread --timeout --tokenizer --type --until --user --value --why-not -n
 
 complete -c memory -e
 complete -c memory -f
@@ -97,6 +97,7 @@ complete -c memory -n '_shtab_memory_using search' -l tag -x -d 'with this tag (
 complete -c memory -n '_shtab_memory_using search' -l kind -xka "fact preference event procedure reflection episode note" -d 'of this kind (repeatable)'
 complete -c memory -n '_shtab_memory_using search' -l category -x -d 'of this category'
 complete -c memory -n '_shtab_memory_using search' -l meta -x -d 'with this metadata'
+complete -c memory -n '_shtab_memory_using search' -l import-id -x -d 'that came by this import'
 complete -c memory -n '_shtab_memory_using search' -l since -x -d 'happened at this time or later: 3d, 12h, a date'
 complete -c memory -n '_shtab_memory_using search' -l until -x -d 'happened before this time: 3d, 12h, a date'
 complete -c memory -n '_shtab_memory_using search' -l include-expired -d 'also what has expired'
@@ -118,6 +119,7 @@ complete -c memory -n '_shtab_memory_using list' -l tag -x -d 'with this tag (re
 complete -c memory -n '_shtab_memory_using list' -l kind -xka "fact preference event procedure reflection episode note" -d 'of this kind (repeatable)'
 complete -c memory -n '_shtab_memory_using list' -l category -x -d 'of this category'
 complete -c memory -n '_shtab_memory_using list' -l meta -x -d 'with this metadata'
+complete -c memory -n '_shtab_memory_using list' -l import-id -x -d 'that came by this import'
 complete -c memory -n '_shtab_memory_using list' -l since -x -d 'happened at this time or later: 3d, 12h, a date'
 complete -c memory -n '_shtab_memory_using list' -l until -x -d 'happened before this time: 3d, 12h, a date'
 complete -c memory -n '_shtab_memory_using list' -l include-expired -d 'also what has expired'
@@ -162,6 +164,7 @@ complete -c memory -n '_shtab_memory_using delete' -l tag -x -d 'with this tag (
 complete -c memory -n '_shtab_memory_using delete' -l kind -xka "fact preference event procedure reflection episode note" -d 'of this kind (repeatable)'
 complete -c memory -n '_shtab_memory_using delete' -l category -x -d 'of this category'
 complete -c memory -n '_shtab_memory_using delete' -l meta -x -d 'with this metadata'
+complete -c memory -n '_shtab_memory_using delete' -l import-id -x -d 'that came by this import'
 complete -c memory -n '_shtab_memory_using delete' -l since -x -d 'happened at this time or later: 3d, 12h, a date'
 complete -c memory -n '_shtab_memory_using delete' -l until -x -d 'happened before this time: 3d, 12h, a date'
 complete -c memory -n '_shtab_memory_using delete' -l now -d 'erase for good, at once'

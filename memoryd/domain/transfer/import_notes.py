@@ -1,0 +1,123 @@
+"""Importing notes of another system: with their times, where there is none of that path."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from memoryd.domain.notes.finding import embedded_note, entry_of
+from memoryd.domain.notes.keep import check_room, holds_credential
+from memoryd.domain.notes.reading import note_lock
+from memoryd.domain.pipeline import Decision, answering, decide_and_commit
+from memoryd.domain.ports import Ports
+from memoryd.domain.transfer.erased import ever_erased
+from memoryd.errors import InvalidArgument, LimitExceeded, in_part
+from memoryd.model import limits
+from memoryd.model.caller import Caller
+from memoryd.model.change import ChangeSet
+from memoryd.model.embedding import Embedded
+from memoryd.model.erasure import ErasedKind, ErasedThing
+from memoryd.model.imported import ImportedNote, ImportOutcome, ImportReport, ImportResult, imported_id
+from memoryd.model.note import Note, NoteVersion
+from memoryd.model.note_change import NoteChange
+from memoryd.model.receipt import Rejection
+from memoryd.model.scope import Owner
+from memoryd.model.trust import Trust
+
+__all__ = ["import_notes"]
+
+BY_PATH = "note"
+"""The import by which ids of notes are made: a path is one note's, whatever brings it."""
+
+
+async def import_notes(
+    items: Sequence[ImportedNote], caller: Caller, ports: Ports, *, shared: bool, now: datetime, dry_run: bool = False
+) -> ImportReport:
+    """Store notes whose path is free, or tell what would become of them; see ImportNotes in the contract."""
+    caller = replace(caller, trust=Trust.IMPORTED)
+    owner = caller.writes_to(shared=shared)
+    _check(items, now)
+    if not ports.policy.of(caller.agent_id).enabled:
+        why = ImportResult(ImportOutcome.REJECTED, rejection=Rejection.DISABLED.value)
+        return ImportReport((why,) * len(items), dry_run)
+    held = [await holds_credential(item.draft, caller, ports, now) for item in items]
+    made = [
+        await embedded_note(item.draft.path, item.draft.text, caller, ports)
+        if item.draft.is_searched and not is_secret and not dry_run
+        else None
+        for item, is_secret in zip(items, held, strict=True)
+    ]
+    is_erased = await ever_erased(ports)
+
+    async def decide() -> Decision[list[ImportResult]]:
+        ids = [imported_id(owner, BY_PATH, item.draft.path) for item in items]
+        moved = {note.id: note for note in await ports.store.notes.with_ids(owner, ids)}
+        results, changes = [], []
+        for item, note_id, is_secret, embedded in zip(items, ids, held, made, strict=True):
+            there = await ports.store.notes.get(owner, item.draft.path)
+            there = moved.get(note_id) if there is None or there.is_expired(now) else there
+            if is_secret:
+                results.append(ImportResult(ImportOutcome.REJECTED, rejection=Rejection.SECRET.value))
+            elif there is not None:
+                results.append(await _kept(there, item, ports))
+            elif is_erased([ErasedThing(ErasedKind.NOTE, owner, id=note_id)]):
+                results.append(ImportResult(ImportOutcome.ERASED))
+            else:
+                results.append(ImportResult(ImportOutcome.STORED, note_id))
+                changes.append(await _change(item, note_id, owner, embedded, ports, now))
+        if changes:
+            await check_room(len(changes), owner, ports, now)
+        return Decision(ChangeSet(notes=tuple(changes)) if changes and not dry_run else None, answering(results))
+
+    results = await decide_and_commit([note_lock(owner)], decide, ports, now=now, grant_id="")
+    return ImportReport(tuple(results), dry_run)
+
+
+async def _kept(there: Note, item: ImportedNote, ports: Ports) -> ImportResult:
+    """Return what becomes of an item whose note is there: the same, or another, which stays."""
+    text = (await ports.store.notes.texts(there.owner, [there.now])).get(there.now.id)
+    is_same = text == item.draft.text and there.now.is_json is item.draft.is_json
+    return ImportResult(ImportOutcome.KNOWN if is_same else ImportOutcome.KEPT, there.id)
+
+
+async def _change(
+    item: ImportedNote, note_id: str, owner: Owner, made: Embedded | None, ports: Ports, now: datetime
+) -> NoteChange:
+    draft = item.draft
+    created = item.create_time or item.update_time or now
+    version = NoteVersion(
+        1, item.update_time or created, len(draft.text.encode()), draft.is_json, Trust.IMPORTED, id=ports.new_id()
+    )
+    note = Note(
+        id=note_id,
+        agent_id=owner.agent_id,
+        scope=owner.scope,
+        path=draft.path,
+        create_time=created,
+        versions=(version,),
+        is_searched=draft.is_searched,
+    )
+    if not draft.is_searched:
+        return NoteChange(None, note, {version.id: draft.text})
+    entry = await entry_of(note, draft.text, made, ports.embedder.fingerprint)
+    return NoteChange(None, replace(note, terms_length=len(entry.terms)), {version.id: draft.text}, entry)
+
+
+def _check(items: Sequence[ImportedNote], now: datetime) -> None:
+    """Check a call as a whole; InvalidArgument or LimitExceeded names what is wrong."""
+    if not items:
+        raise InvalidArgument("notes is empty; import at least one", field="notes")
+    if len(items) > limits.MAX_BATCH:
+        raise LimitExceeded(
+            f"notes has {len(items)} items; the limit is {limits.MAX_BATCH}", field="notes", limit="notes"
+        )
+    seen: set[str] = set()
+    for n, item in enumerate(items):
+        with in_part(f"notes[{n}]"):
+            if item.draft.path in seen:
+                raise InvalidArgument("path comes twice", field="path")
+            for name, time in (("create_time", item.create_time), ("update_time", item.update_time)):
+                if time is not None and time > now:
+                    raise InvalidArgument(f"{name} is in the future", field=name)
+        seen.add(item.draft.path)
