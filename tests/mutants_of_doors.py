@@ -36,7 +36,7 @@ MUTANTS_OF_DOORS = [
     ("client/memory_client/adapters/langgraph.py", "notes.sort(key=", "sorted(notes, key=", LANGGRAPH),
     ("client/memory_client/adapters/langgraph.py", "path_prefix=self._prefix(op.namespace_prefix)", 'path_prefix=""', LANGGRAPH),
     ("client/memory_client/adapters/items.py", "return kept if is_same else None", "return kept", OPENAI),
-    ("client/memory_client/adapters/langgraph.py", "or len(encoded) > NAME_BYTES", "", LANGGRAPH),
+    ("client/memory_client/adapters/langgraph_items.py", "or len(encoded) > NAME_BYTES", "", LANGGRAPH),
     ("client/memory_client/adapters/claude.py", "expected_revision=note.revision)\n    line =", ")\n    line =", CLAUDE),
     ("client/memory_client/adapters/claude.py", 'if path != ROOT and not path.startswith(f"{ROOT}/"):', "if False:", CLAUDE),
     ("client/memory_client/adapters/items.py", "found[:0] = page.messages", "found += page.messages", OPENAI),

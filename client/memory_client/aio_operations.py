@@ -103,7 +103,11 @@ class AsyncOperations:
         return await self._send(admin_calls.import_records(records, skip_conflicts=skip_conflicts, dry_run=dry_run))
 
     async def import_memories(
-        self, items: Sequence[ImportDraft], *, import_id: str, dry_run: bool = False
+        self,
+        items: Sequence[ImportDraft],
+        *,
+        import_id: str,
+        dry_run: bool = False,
     ) -> ImportReport:
         """
         Store up to 100 statements of another system for this client's user or chat (admin socket only).

@@ -104,7 +104,11 @@ class Operations:
         return self._send(admin_calls.import_records(records, skip_conflicts=skip_conflicts, dry_run=dry_run))
 
     def import_memories(
-        self, items: Sequence[ImportDraft], *, import_id: str, dry_run: bool = False
+        self,
+        items: Sequence[ImportDraft],
+        *,
+        import_id: str,
+        dry_run: bool = False,
     ) -> ImportReport:
         """
         Store up to 100 statements of another system for this client's user or chat (admin socket only).

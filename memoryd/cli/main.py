@@ -21,10 +21,11 @@ from memoryd.cli.backups import add_backup_commands
 from memoryd.cli.check import add_check_command
 from memoryd.cli.conversations import add_conversation_commands
 from memoryd.cli.identity import add_identity_commands
+from memoryd.cli.imports import add_import_command
 from memoryd.cli.jobs import add_job_commands
 from memoryd.cli.places import config_path, places_of, settle, with_places
 from memoryd.cli.review import add_review_commands
-from memoryd.cli.transfer import add_transfer_commands
+from memoryd.cli.transfer import add_export_command
 from memoryd.cli.upgrade import add_upgrade_commands
 from memoryd.cli.upkeep import add_upkeep_commands
 from memoryd.daemon.config_file import load_config
@@ -105,7 +106,8 @@ def make_parser() -> argparse.ArgumentParser:
     gc.add_argument("--json", action="store_true", help="print JSON")
     gc.set_defaults(run=_gc)
     add_upkeep_commands(commands, common, _client)
-    add_transfer_commands(commands, common, _client)
+    add_export_command(commands, common, _client)
+    add_import_command(commands, common, _client)
     add_review_commands(commands, common, _client)
     add_job_commands(commands, common, _client)
     add_conversation_commands(commands, common, _client)

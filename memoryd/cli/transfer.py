@@ -1,4 +1,4 @@
-"""What `memoryd` does with all that is stored: export it as lines of JSON, and import such lines."""
+"""`memoryd export`: all that is stored, as lines of JSON or as tables."""
 
 from __future__ import annotations
 
@@ -11,30 +11,25 @@ import os
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from importlib.metadata import version
-from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from memory_cli.common import path_of
 from memory_cli.output import as_json, size
 
 from memoryd.cli.command import Client, add_command
 from memoryd.cli.snapshots import NotWhole, file_or_pipe
-from memoryd.errors import EXIT_DAMAGED, Conflict, InvalidArgument, StartupError
-from memoryd.model import limits
+from memoryd.errors import EXIT_DAMAGED, InvalidArgument, StartupError
 
 if TYPE_CHECKING:
-    from memoryd.model.reports import ImportedRecords
+    pass
 
-__all__ = ["add_transfer_commands"]
+__all__ = ["CODES", "FORMAT", "Damaged", "add_export_command", "progress", "told"]
 
 CODES = "exit codes: 0 done, 1 failed, 65 the file is damaged or no export"
 FORMAT = 1
-MOST_BYTES = 2 << 20  # of lines that are sent at once
-LONGEST = limits.MAX_MESSAGE_BYTES - (16 << 10)  # bytes of a line that a call takes
 
 
 class Damaged(StartupError):
@@ -43,8 +38,8 @@ class Damaged(StartupError):
     exit_code = EXIT_DAMAGED
 
 
-def add_transfer_commands(commands: Any, common: argparse.ArgumentParser, client: Client) -> None:
-    """Add the commands to a parser; `client` opens a client of the running daemon."""
+def add_export_command(commands: Any, common: argparse.ArgumentParser, client: Client) -> None:
+    """Add the command to a parser; `client` opens a client of the running daemon."""
     command = partial(add_command, commands, common=common, client=client)
     exporting = command(
         "export",
@@ -65,18 +60,6 @@ def add_transfer_commands(commands: Any, common: argparse.ArgumentParser, client
         choices=("jsonl", "parquet"),
         default="jsonl",
         help="lines of JSON, or a folder with a Parquet file for each type, to be analysed (default: jsonl)",
-    )
-    importing = command(
-        "import",
-        "store what an export holds; what is there already stays as it is",
-        "  memoryd import everything.jsonl --dry-run\n  memoryd import everything.jsonl\n"
-        f"  zstd -dc everything.jsonl.zst | memoryd import -\n\n{CODES}",
-        _import,
-    )
-    importing.add_argument("file", metavar="FILE", type=path_of, help="the export; -: standard input")
-    importing.add_argument("--dry-run", action="store_true", help="only tell what would be stored")
-    importing.add_argument(
-        "--on-conflict", choices=("fail", "skip"), default="fail", help="where another thing of the same id is there"
     )
 
 
@@ -133,7 +116,7 @@ def _export(client: Client, args: argparse.Namespace) -> int:
     if args.json:
         print(as_json({"file": str(path), "bytes": output.bytes, "counts": counts}))
         return 0
-    print(f"{path}: {size(output.bytes)}, {_told(counts)}")
+    print(f"{path}: {size(output.bytes)}, {told(counts)}")
     return 0
 
 
@@ -196,7 +179,7 @@ def _export_tables(client: Client, args: argparse.Namespace) -> int:
     if args.json:
         print(as_json({"folder": str(path), "counts": counts}))
         return 0
-    print(f"{path}: {_told(counts)}, in a Parquet file for each type")
+    print(f"{path}: {told(counts)}, in a Parquet file for each type")
     return 0
 
 
@@ -222,7 +205,7 @@ def _known(file: IO[bytes], noted: Path, output: _Output, user: str) -> str:
 
 
 def _write(client: Client, args: argparse.Namespace, output: _Output, cursor: str, note: Callable[[str], None]) -> None:
-    with client(args) as memory, _progress() as show:
+    with client(args) as memory, progress() as show:
         if not cursor:
             info = memory.server_info()
             header = {"type": "header", "format": FORMAT, "memoryd": version("memoryd")}
@@ -239,139 +222,8 @@ def _write(client: Client, args: argparse.Namespace, output: _Output, cursor: st
         output.end()
 
 
-# --- import ---
-
-
-def _import(client: Client, args: argparse.Namespace) -> int:
-    with _seekable(args.file) as file:
-        total = _checked(file, str(args.file))
-        file.seek(0)
-        counts: dict[str, Counter[str]] = {"new": Counter(), "known": Counter(), "kept": Counter(), "erased": Counter()}
-        sent, left_out = 0, list[str]()
-        with client(args) as memory, _progress() as show:
-            for first, lines in _batches(_sendable(islice(file, 1, total + 1), left_out)):
-                done = _send(memory, lines, first, args)
-                for name, counter in counts.items():
-                    counter.update(getattr(done, f"{name}_counts"))
-                sent += len(lines)
-                show(f"{sent} of {total} lines")
-    for line in left_out:
-        print(f"left out: {line}, more than the {size(LONGEST)} that a call takes", file=sys.stderr)
-    code = 1 if left_out else 0
-    if args.json:
-        print(as_json({**counts, "left_out": len(left_out), "dry_run": args.dry_run}))
-        return code
-    print(f"{'would store' if args.dry_run else 'stored'} {_told(counts['new'])}")
-    if counts["known"]:
-        print(f"there already: {_told(counts['known'])}")
-    if counts["kept"]:
-        print(f"others of the same id are there, and stay: {_told(counts['kept'])}")
-    if counts["erased"]:
-        print(f"this store was told to erase them, and they stay erased: {_told(counts['erased'])}")
-    if counts["new"]["grant"] and not args.dry_run:
-        print("grants count after the next start of the daemon; look at them: memoryd sandbox list", file=sys.stderr)
-    return code
-
-
-def _send(memory: Any, lines: list[str], first: int, args: argparse.Namespace) -> ImportedRecords:
-    """Send lines, the first with its number in the file; what is wrong with one is said by that number."""
-    try:
-        done: ImportedRecords = memory.import_records(
-            lines, skip_conflicts=args.on_conflict == "skip", dry_run=args.dry_run
-        )
-    except InvalidArgument as error:
-        place, _, rest = error.field.partition("]")
-        if place.startswith("records[") and place[8:].isdecimal():
-            number = first + int(place[8:])
-            error.message = f"line {number} of {args.file}{rest and f' ({rest[1:]})'}: {error.message}"
-        raise
-    except Conflict as error:
-        error.message += (
-            f" (lines {first} to {first + len(lines) - 1} of {args.file})."
-            f"{'' if args.dry_run else ' What stands before it was stored;'} to keep what is there, and take the rest:"
-            " --on-conflict skip"
-        )
-        raise
-    return done
-
-
 @contextlib.contextmanager
-def _seekable(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file; standard input is copied first, as it is read twice."""
-    if str(path) != "-":
-        with path.open("rb") as file:
-            yield file
-        return
-    with tempfile.TemporaryFile() as copy:
-        while block := sys.stdin.buffer.read(1 << 20):
-            copy.write(block)
-        copy.seek(0)
-        yield copy
-
-
-def _checked(file: IO[bytes], name: str) -> int:
-    """Return how many lines a whole export has, between its header and its end. Damaged."""
-    digest, counts, last = hashlib.sha256(), Counter[str](), b""
-    for number, line in enumerate(file, 1):
-        if last:
-            digest.update(last)
-            counts[_type_of(last, number - 1, name)] += 1
-        elif _type_of(line, 1, name) != "header" or json.loads(line).get("format") != FORMAT:
-            raise Damaged(
-                f"{name} is no export that this memoryd knows: its first line is no header of format {FORMAT}"
-            )
-        last = line
-    if not last or _type_of(last, sum(counts.values()) + 1, name) != "end":
-        raise Damaged(f"{name} is cut: its last line is no end")
-    end = json.loads(last)
-    del counts["header"]
-    if end.get("sha256") != digest.hexdigest() or end.get("counts") != counts:
-        raise Damaged(f"{name} is damaged: its lines are not those that were written")
-    return counts.total()
-
-
-def _type_of(line: bytes, number: int, name: str) -> str:
-    try:
-        kind = json.loads(line)["type"]
-    except (ValueError, KeyError, TypeError, RecursionError):
-        kind = None
-    if not isinstance(kind, str) and number == 1:
-        raise Damaged(f"{name} is no export of memoryd; unpack or decrypt it first, if it was packed")
-    if not isinstance(kind, str):
-        raise Damaged(f"{name} is damaged in line {number}")
-    return kind
-
-
-def _sendable(records: Iterable[bytes], left_out: list[str]) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines after the header with their numbers, and note those that are too long to be sent."""
-    for number, line in enumerate(records, 2):
-        if len(line) <= LONGEST:
-            yield number, line
-        else:
-            record = json.loads(line)
-            left_out.append(f"line {number} ({record['type']} {record.get('id', '')}), {size(len(line))} of JSON")
-
-
-def _batches(records: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, list[str]]]:
-    """Yield lines that follow each other in parts that one call takes, each with the number of its first line."""
-    lines: list[str] = []
-    first, total = 2, 0
-    for number, line in records:
-        if lines and (
-            number != first + len(lines) or total + len(line) > MOST_BYTES or len(lines) == limits.MAX_RECORDS
-        ):
-            yield first, lines
-            lines, total = [], 0
-        if not lines:
-            first = number
-        lines.append(line.decode().rstrip("\n"))
-        total += len(line)
-    if lines:
-        yield first, lines
-
-
-@contextlib.contextmanager
-def _progress() -> Iterator[Callable[[str], None]]:
+def progress() -> Iterator[Callable[[str], None]]:
     """Show on a terminal how far it is."""
     if not sys.stderr.isatty():
         yield lambda _: None
@@ -389,7 +241,8 @@ NAMES = {
 }
 
 
-def _told(counts: Mapping[str, int]) -> str:
+def told(counts: Mapping[str, int]) -> str:
+    """Return counts by type in words."""
     told = [
         f"{count} {NAMES.get(name, (name, f'{name}s'))[count != 1]}" for name, count in sorted(counts.items()) if count
     ]

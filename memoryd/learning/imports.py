@@ -45,7 +45,7 @@ class ImportJudge:
         self._ports, self._clock, self._tell = ports, clock, tell
         self._turn = asyncio.Lock()  # the daemon's own look and a job may be at it at once
         self._may_wait = True
-        """Whether anything may wait: at a start nobody knows."""
+        """Whether anything may wait: at a start no one knows."""
         self._came: datetime | None = None
         """When the last one came."""
         ports.store.commits.memories.follow(self._follow)

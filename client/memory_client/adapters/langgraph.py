@@ -6,11 +6,10 @@ An item is a note: its namespace and key are the path, its value is kept as JSON
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 
 from langgraph.store.base import (
     BaseStore,
@@ -28,8 +27,8 @@ from langgraph.store.base import (
     validate_op_namespace,
 )
 
+from memory_client.adapters.langgraph_items import HASHED, ROOT, item_content, item_path, part_name
 from memory_client.adapters.plans import Plan, arun, ask, every_note, run
-from memory_client.adapters.texts import clean, exact_json
 from memoryd.errors import NoteNotFound
 from memoryd.model import limits
 from memoryd.model.memory import Kind
@@ -43,9 +42,7 @@ __all__ = ["MemorydStore"]
 
 MOST_ITEMS = 10_000  # that one search without a query, or one list of namespaces, looks at
 MOST_HITS = 100  # of a search with a query, its offset included: as many as the daemon finds
-NAME_BYTES = 64  # of a part of a path; a longer one is named by its hash
 MINUTE_S = 60
-HASHED = "~"
 
 
 class MemorydStore(BaseStore):
@@ -71,7 +68,7 @@ class MemorydStore(BaseStore):
         client: MemoryClient | None = None,
         async_client: AsyncMemoryClient | None = None,
         *,
-        root: str = "langgraph",
+        root: str = ROOT,
         fields: Iterable[str] = ("$",),
         ttl: TTLConfig | None = None,
         user_from: int | None = None,
@@ -146,7 +143,7 @@ class MemorydStore(BaseStore):
         yield from ask(
             "put_note",
             path,
-            _content(op.namespace, str(op.key), op.value, self._searched(op)),
+            item_content(op.namespace, str(op.key), op.value, self._searched(op)),
             is_searched=op.index is not False,
             expire_after_s=0 if is_renewed else seconds,
             expire_after_access_s=max(seconds, limits.LEAST_ACCESS_S) if is_renewed and seconds else 0,
@@ -239,13 +236,10 @@ class MemorydStore(BaseStore):
         return shown[op.offset :][: op.limit]
 
     def _path(self, namespace: tuple[str, ...], key: str) -> str:
-        path = "/".join((self._root, *map(_name, namespace), _name(key)))
-        if len(path.encode()) > limits.MAX_PATH_BYTES:
-            raise ValueError(f"the namespace has too many parts: its path has more than {limits.MAX_PATH_BYTES} bytes")
-        return path
+        return item_path(self._root, namespace, key)
 
     def _prefix(self, namespace: tuple[str, ...]) -> str:
-        return "/".join((self._root, *map(_name, namespace), ""))  # with a / at the end
+        return "/".join((self._root, *map(part_name, namespace), ""))  # with a / at the end
 
     def _user(self, namespace: tuple[str, ...]) -> str | None:
         if self._user_from is None:
@@ -253,21 +247,6 @@ class MemorydStore(BaseStore):
         if len(namespace) <= self._user_from:
             raise ValueError(f"element {self._user_from} of a namespace names the user, and {namespace} has none")
         return namespace[self._user_from]
-
-
-def _name(part: str) -> str:
-    """Return a part of a path for any text: percent-encoded, or its hash where that is long."""
-    encoded = quote(part, safe=" ", errors="surrogatepass").replace("~", "%7E")
-    if not encoded.strip(". ") or len(encoded) > NAME_BYTES:
-        digest = hashlib.blake2b(part.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
-        return HASHED + "-".join(digest[at : at + 4] for at in range(0, len(digest), 4))  # no token's shape
-    return encoded.replace(" ", "%20")
-
-
-def _content(namespace: tuple[str, ...], key: str, value: Mapping[str, Any], searched: str) -> dict[str, Any]:
-    """Return the JSON of a note: what a search looks at, and the item as a text, so that no letter of it is changed."""
-    item = exact_json({"namespace": namespace, "key": key, "value": value})
-    return {"text": clean(searched, limits.MAX_NOTE_SEARCHED), "item": item}
 
 
 def _plain(path: Iterable[str]) -> tuple[str, ...]:

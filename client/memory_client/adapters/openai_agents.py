@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from memory_client import AsyncMemoryClient
 
-__all__ = ["MemorydSession"]
+__all__ = ["MemorydSession", "draft_of_item"]
 
 _MODELS = {Role.USER: "user", Role.ASSISTANT: "assistant", Role.SYSTEM: "system"}
 ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM, "developer": Role.SYSTEM}
@@ -86,7 +86,7 @@ class MemorydSession:
     async def add_items(self, items: list[TResponseInputItem]) -> None:
         """Append items; up to a hundred at once are stored all or none."""
         kept = items if self._whole else without_data(items)
-        drafts = [_draft(dict(item)) for item in kept]
+        drafts = [draft_of_item(dict(item)) for item in kept]
         plan = append_all(self._thread_id, drafts, shared=self._shared)
         await self._away.instead(None, arun(self._client, plan))
 
@@ -127,7 +127,8 @@ class MemorydSession:
         return with_context
 
 
-def _draft(item: Mapping[str, Any]) -> MessageDraft:
+def draft_of_item(item: Mapping[str, Any]) -> MessageDraft:
+    """Return the message of an item of a session."""
     role = ROLES.get(str(item.get("role", "")), Role.TOOL)
     calls: tuple[ToolCall, ...] = ()
     if item.get("type") == "function_call":
@@ -148,7 +149,7 @@ def _is_of_user(item: Any) -> bool:
 
 def _item(message: Message) -> Any:
     """Return the item of a message; of one that came by another way what it says."""
-    return item_of(message, _draft) or {"role": _MODELS.get(role_of(message), "user"), "content": message.shown}
+    return item_of(message, draft_of_item) or {"role": _MODELS.get(role_of(message), "user"), "content": message.shown}
 
 
 def _text(item: Mapping[str, Any]) -> str:

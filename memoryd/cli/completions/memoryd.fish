@@ -50,7 +50,7 @@ function _shtab_memoryd_using
 end
 
 set -g _shtab_memoryd_commands serve check backup 'backup take' 'backup list' 'backup verify' 'backup prune' 'backup snapshot' restore upgrade downgrade status gc decay enrich reembed compact metrics verify export import review 'review list' 'review approve' 'review reject' jobs 'jobs list' 'jobs show' 'jobs run' 'jobs retry' 'jobs cancel' consolidate reflect sessions users user 'user erase' sandbox 'sandbox open' 'sandbox list' 'sandbox close' grant 'grant list' 'grant memories' 'grant forget' token 'token issue' 'token attenuate' 'token inspect' 'token revoke' 'token rotate' audit completion
-set -g _shtab_memoryd_opts_with_value --accept-loss --agent --allow --as --at --audience --call --calls-per-second --chat --config --connections --data-dir --door --encrypt-to --forgotten --format --grant --id --identity --keep-days --label --ledger --limit --mount --on-conflict --out --outcome --output --rpc --since --socket --state --stored-bytes --stored-memories --text --thread --to-schema --token-file --transaction --ttl --until --user --via --writes-per-day -n -o
+set -g _shtab_memoryd_opts_with_value --accept-loss --agent --allow --as --at --audience --call --calls-per-second --chat --config --connections --data-dir --door --encrypt-to --forgotten --format --grant --id --identity --import-id --keep-days --label --ledger --limit --map --mount --on-conflict --out --outcome --output --rpc --since --socket --state --stored-bytes --stored-memories --text --thread --to-schema --token-file --transaction --ttl --until --user --via --writes-per-day -n -o
 
 complete -c memoryd -e
 complete -c memoryd -f
@@ -206,14 +206,21 @@ complete -c memoryd -n '_shtab_memoryd_using export' -l user -x -d 'what this us
 complete -c memoryd -n '_shtab_memoryd_using export' -s o -l output -x -d 'the file to make; - (the default): standard output'
 complete -c memoryd -n '_shtab_memoryd_using export' -l resume -d 'go on with FILE.part'
 complete -c memoryd -n '_shtab_memoryd_using export' -l format -xka "jsonl parquet" -d 'lines of JSON, or a folder with a Parquet file for each type, to be analysed (default: jsonl)'
-complete -c memoryd -n '_shtab_memoryd_using; and test $_shtab_memoryd_npos -eq 0' -a import -d 'Store what an export holds; what is there already stays as it is.'
+complete -c memoryd -n '_shtab_memoryd_using; and test $_shtab_memoryd_npos -eq 0' -a import -d 'Store what an export holds, or what another system has kept; what is there already stays as it is.'
 complete -c memoryd -n '_shtab_memoryd_using import' -s h -l help -d 'show this help message and exit'
 complete -c memoryd -n '_shtab_memoryd_using import' -l config -x -d 'TOML file (default: memoryd.toml where XDG says)'
 complete -c memoryd -n '_shtab_memoryd_using import' -l data-dir -x -d 'where the database is'
 complete -c memoryd -n '_shtab_memoryd_using import' -l socket -x -d 'the admin socket'
 complete -c memoryd -n '_shtab_memoryd_using import' -l json -d 'print JSON'
 complete -c memoryd -n '_shtab_memoryd_using import' -l dry-run -d 'only tell what would be stored'
-complete -c memoryd -n '_shtab_memoryd_using import' -l on-conflict -xka "fail skip" -d 'where another thing of the same id is there'
+complete -c memoryd -n '_shtab_memoryd_using import' -l on-conflict -xka "fail skip" -d 'of memoryd'"'"'s own export: where another thing of the same id is there'
+complete -c memoryd -n '_shtab_memoryd_using import' -l as -xka "chatgpt claude mem0 mcp-memory markdown claude-code basic-memory openai-agents langgraph letta graphiti jsonl" -d 'what it is: chatgpt, claude, mem0, mcp-memory, markdown, claude-code, basic-memory, openai-agents, langgraph, letta, graphiti, jsonl'
+complete -c memoryd -n '_shtab_memoryd_using import' -l user -x -d 'the user whose memory it becomes'
+complete -c memoryd -n '_shtab_memoryd_using import' -l chat -x -d 'the chat; with --shared it becomes the chat'"'"'s'
+complete -c memoryd -n '_shtab_memoryd_using import' -l agent -x -d 'the agent (default: '"'"'default'"'"')'
+complete -c memoryd -n '_shtab_memoryd_using import' -l shared -d 'what the chat keeps, and not the user'
+complete -c memoryd -n '_shtab_memoryd_using import' -l map -x -d 'take the user (or agent, chat) from this field of the file (repeatable)'
+complete -c memoryd -n '_shtab_memoryd_using import' -l import-id -x -d 'what the import is called; the same file under the same name comes once (default: the format)'
 complete -c memoryd -n '_shtab_memoryd_using; and test $_shtab_memoryd_npos -eq 0' -a review -d 'Show and decide what was learnt and waits to be approved, where memory.extraction_review is on.'
 complete -c memoryd -n '_shtab_memoryd_using review' -s h -l help -d 'show this help message and exit'
 complete -c memoryd -n '_shtab_memoryd_using review; and test $_shtab_memoryd_npos -eq 0' -a list -d 'List what waits, the oldest first.'

@@ -21,7 +21,7 @@ _shtab_memoryd_commands() {
     export:'Write all that is stored, or all of one user, as lines of JSON, or as tables.'
     gc:'Erase what is past its grace.'
     grant:'look at grants, and clean up what came through one'
-    import:'Store what an export holds; what is there already stays as it is.'
+    import:'Store what an export holds, or what another system has kept; what is there already stays as it is.'
     jobs:'Show, start, and cancel the daemon'"'"'s own work.'
     metrics:'Print figures of the running daemon for Prometheus (metrics.enabled).'
     reembed:'Give every memory a vector of the model in use; it goes on if you stop watching.'
@@ -383,8 +383,15 @@ _shtab_memoryd_import_options=(
   "--socket[the admin socket]:PATH:"
   "--json[print JSON]"
   "--dry-run[only tell what would be stored]"
-  "--on-conflict[where another thing of the same id is there]:on_conflict:(fail skip)"
-  ":the export\; -\: standard input:"
+  "--on-conflict[of memoryd\'s own export\: where another thing of the same id is there]:on_conflict:(fail skip)"
+  "--as[what it is\: chatgpt, claude, mem0, mcp-memory, markdown, claude-code, basic-memory, openai-agents, langgraph, letta, graphiti, jsonl]:FORMAT:(chatgpt claude mem0 mcp-memory markdown claude-code basic-memory openai-agents langgraph letta graphiti jsonl)"
+  "--user[the user whose memory it becomes]:ID:"
+  "--chat[the chat\; with --shared it becomes the chat\'s]:ID:"
+  "--agent[the agent (default\: \'default\')]:ID:"
+  "--shared[what the chat keeps, and not the user]"
+  "*--map[take the user (or agent, chat) from this field of the file (repeatable)]:user=FIELD:"
+  "--import-id[what the import is called\; the same file under the same name comes once (default\: the format)]:NAME:"
+  ":the export, file or folder\; -\: standard input:"
 )
 
 # guard to ensure default positional specs are added only once per session

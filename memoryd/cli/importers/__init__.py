@@ -1,0 +1,1 @@
+"""What reads the files of other systems, a module for each sort; `formats` lists them."""

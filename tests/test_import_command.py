@@ -1,0 +1,161 @@
+"""`memoryd import` of other systems' files, by the real command on a real daemon: told, resumed, and undone."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import time
+
+import pytest
+
+from memoryd.model.memory import Kind
+from memoryd.model.query import Filter
+from tests.import_samples import make_samples
+from tests.support import BIN, PATIENCE_S, Daemon, running, short_folder, until
+
+MANY = 1500
+
+
+@pytest.fixture(scope="module")
+def samples(tmp_path_factory):
+    return make_samples(tmp_path_factory.mktemp("samples"))
+
+
+def command(daemon: Daemon, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [BIN / "memoryd", *words, "--socket", daemon.endpoint.removeprefix("unix://")],
+        capture_output=True, text=True, timeout=PATIENCE_S, check=False,
+    )  # fmt: skip
+
+
+def imported(daemon: Daemon, *words: str) -> dict:
+    done = command(daemon, "import", *words, "--json")
+    assert (0, "") == (done.returncode, done.stderr), done.stderr
+    return json.loads(done.stdout)
+
+
+def test_every_sample_comes_in_and_comes_once(daemon, samples, user):
+    for name, path in samples.items():
+        told = [imported(daemon, str(path), "--user", user, *more) for more in (["--dry-run"], [], [])]
+        dry, first, again = (one["counts"] for one in told)
+        if name not in {"mem0:list", "claude:zip", "langgraph:lines"}:  # they come with their likes
+            assert dry == first, name
+        assert not any("stored" in counts for counts in again.values()), name
+        assert told[0]["left_out"] == told[1]["left_out"]
+    with daemon.client(user) as client:
+        memories = {one.external_id: one for one in client.pages(filter=Filter(include_superseded=True))}
+        assert ("Lives in Tromsø", "mem0", "imported") == (
+            memories["m-2"].content, memories["m-2"].import_id, memories["m-2"].trust.value,
+        )  # fmt: skip
+        assert memories["m-2"].id == memories["m-2#0"].superseded_by
+        assert 4 == client.thread("chatgpt:talk").message_count
+        found = client.search("which package manager?", filter=Filter(kinds=frozenset({Kind.NOTE})), min_score=0.0)
+        assert "CLAUDE.md" in [hit.memory.key for hit in found.hits]
+        until(lambda: [one for one in client.pages() if "allotment" in one.content])  # learnt from what was said
+
+
+def test_what_came_of_it_is_told_in_words(daemon, samples, user):
+    path = str(samples["chatgpt"])
+    dry = command(daemon, "import", path, "--user", user, "--dry-run")
+    assert dry.stdout.startswith("would store: 4 messages\nleft out:\n")
+    done = command(daemon, "import", path, "--user", user)
+    assert "  1 × it is reasoning: conversation talk, message th\n" in done.stdout
+    assert "known from before: 4 messages" in command(daemon, "import", path, "--user", user).stdout
+    done = command(daemon, "import", str(samples["mem0"]), "--user", user)
+    assert "memory delete --import-id mem0 --dry-run" in done.stderr
+    gone = subprocess.run(
+        [BIN / "memory", "delete", "--import-id", "mem0", "--user", user, "--endpoint", daemon.endpoint],
+        capture_output=True, text=True, timeout=PATIENCE_S, check=True,
+    )  # fmt: skip
+    assert 2 == len(gone.stdout.splitlines())
+
+
+def test_who_it_is_of_is_said_or_taken_from_the_file(daemon, tmp_path, user):
+    path = tmp_path / "mem0.json"
+    records = [
+        {"id": str(n), "memory": f"Number {n} is mine", "user_id": f"{user}-{'ab'[n % 2]}", "agent_id": "bot"}
+        for n in range(4)
+    ]
+    path.write_text(json.dumps([*records, {"id": "9", "memory": "Whose is this?"}]))
+    refused = command(daemon, "import", str(path))
+    assert (2, True) == (refused.returncode, "--user NAME, or --map user=user_id" in refused.stderr)
+    told = imported(daemon, str(path), "--user", user)
+    assert ({"stored": 3}, 2) == (
+        told["counts"]["memory"],
+        told["left_out"]["it is of another user than the first, and the file has several: see --map user=user_id"][
+            "count"
+        ],
+    )
+    told = imported(daemon, str(path), "--map", "user=user_id", "--map", "agent=agent_id")
+    assert {"stored": 4} == told["counts"]["memory"]
+    assert ["the file does not say whose it is; name a --user for such"] == list(told["left_out"])
+    with daemon.client(f"{user}-b") as client:
+        bot = client.acting_for(user_id=f"{user}-b", agent_id="bot")
+        assert ["Number 1 is mine", "Number 3 is mine"] == sorted(one.content for one in bot.pages())
+    assert 2 == command(daemon, "import", str(path), "--map", "who=user_id").returncode
+
+
+def test_what_a_chat_keeps_comes_to_the_chat(daemon, samples, user):
+    words = (str(samples["jsonl"]), "--user", user, "--chat", f"{user}-team", "--shared")
+    assert {"memory": {"stored": 2}, "message": {"stored": 1}, "note": {"stored": 1}} == imported(daemon, *words)[
+        "counts"
+    ]
+    with daemon.client(user) as client:
+        assert [] == list(client.pages())
+        team = client.acting_for(user_id=user, chat_id=f"{user}-team")
+        assert {"I keep bees", "I play the violin"} == {one.content for one in team.pages()}
+        assert "by train" == team.note("plans/summer", shared=True).text
+
+
+def test_what_is_wrong_is_told_and_what_stands_before_it_is_stored(daemon, samples, tmp_path, user):
+    data = samples["claude"].read_bytes()
+    cut = tmp_path / "conversations.json"
+    cut.write_bytes(data[: data.index(b'"talk-2"') + 20])
+    done = command(daemon, "import", str(cut), "--user", user)
+    assert (65, True) == (done.returncode, "cut or damaged after item 1" in done.stderr)
+    with daemon.client(user) as client:
+        assert 3 == client.thread("claude:talk-1").message_count
+    secret = tmp_path / "own.jsonl"
+    secret.write_text(
+        '"my password is hunter2-Zq81"\n"<script>alert(1)</script> \\u202e\\u001b[31m"\n' + '"I keep bees"\n' * 2
+    )
+    told = imported(daemon, str(secret), "--user", user, "--as", "jsonl")
+    assert {"rejected": 1, "stored": 2} == told["counts"]["memory"]
+    assert {"count": 1, "first": ["line 1"]} == told["left_out"]["it holds a credential"]
+    assert {"count": 1, "first": ["line 4"]} == told["left_out"]["it comes twice in the file"]
+    shown = subprocess.run(
+        [BIN / "memory", "list", "--user", user, "--endpoint", daemon.endpoint],
+        capture_output=True, text=True, timeout=PATIENCE_S, check=True,
+    ).stdout  # fmt: skip
+    assert "\x1b" not in shown
+    assert "\u202e" not in shown
+
+
+def test_an_import_that_is_killed_and_begun_again_has_each_item_once(tmp_path):
+    path = tmp_path / "many.jsonl"
+    lines = [
+        {"type": "memory", "id": str(n), "content": f"I have seen bird number {n} at the lake"} for n in range(MANY)
+    ]
+    lines += [{"type": "message", "thread": "t", "id": f"m{n}", "content": f"message {n}"} for n in range(MANY // 3)]
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    rng = random.Random(7)
+    with short_folder() as place, running(place) as daemon:
+        words = ["import", str(path), "--user", "alice", "--socket", daemon.endpoint.removeprefix("unix://")]
+        for _ in range(3):
+            run = subprocess.Popen([BIN / "memoryd", *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            time.sleep(rng.uniform(0.8, 2.0))
+            daemon.kill()
+            run.wait(PATIENCE_S)
+            daemon.start()
+        run = subprocess.Popen([BIN / "memoryd", *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(1.0)
+        run.kill()
+        run.wait(PATIENCE_S)
+        told = imported(daemon, str(path), "--user", "alice")
+        assert {"memory", "message"} == told["counts"].keys()
+        with daemon.client("alice") as client:
+            kept = [one.external_id for one in client.pages(filter=Filter(include_superseded=True))]
+            assert sorted(map(str, range(MANY))) == sorted(kept)
+            said = [message.id for message in client.all_messages("t")]
+            assert sorted(f"m{n}" for n in range(MANY // 3)) == sorted(said)
