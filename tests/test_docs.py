@@ -124,7 +124,8 @@ def test_every_make_target_that_is_named_exists():
 
 GUIDES = [
     "README.md", "quick-start.md", "sandbox-guide.md", "search.md", "conversations.md", "context.md", "learning.md",
-    "notes.md", "mcp.md", "adapters.md", "mem0.md",
+    "notes.md", "mcp.md", "adapters.md", "mem0.md", "import.md",
+    "doors.md",
 ]  # fmt: skip
 
 

@@ -96,6 +96,14 @@ def test_who_it_is_of_is_said_or_taken_from_the_file(daemon, tmp_path, user):
     assert 2 == command(daemon, "import", str(path), "--map", "who=user_id").returncode
 
 
+def test_an_export_of_memoryd_is_not_taken_for_a_stranger_s_file(daemon, tmp_path, user):
+    path = tmp_path / "chats.json"
+    path.write_text(f"{json.dumps({'type': 'header', 'format': 1})}\n")
+    done = command(daemon, "import", str(path), "--user", user)
+    assert (2, True) == (done.returncode, "an export of memoryd, which says itself whose" in done.stderr)
+    assert 2 == command(daemon, "import", "-", "--user", user).returncode
+
+
 def test_what_a_chat_keeps_comes_to_the_chat(daemon, samples, user):
     words = (str(samples["jsonl"]), "--user", user, "--chat", f"{user}-team", "--shared")
     assert {"memory": {"stored": 2}, "message": {"stored": 1}, "note": {"stored": 1}} == imported(daemon, *words)[

@@ -120,17 +120,27 @@ def _is_of_others(args: argparse.Namespace) -> bool:
     """Whether a file is one of another system, and not of `memoryd export`."""
     if args.format:
         return True
+    says_whose = bool(args.user or args.chat or args.agent or args.shared or args.map or args.import_id)
     if str(args.file) == "-":
+        if says_whose:
+            raise InvalidArgument("standard input is no file of another system: name one", field="file")
         return False
     from memoryd.cli.importers.formats import EXPORT, format_of
     from memoryd.cli.importers.source import Source
 
     try:
-        return format_of(Source(args.file)) != EXPORT
+        is_export = format_of(Source(args.file)) == EXPORT
     except InvalidArgument:
-        if args.user or args.map or args.chat:
+        if says_whose:
             raise
         return False  # what is wrong with an export is told when it is read
+    if is_export and says_whose:
+        raise InvalidArgument(
+            f"{args.file} is an export of memoryd, which says itself whose everything is and how far it is trusted;"
+            " import it without --user and its like, if you trust it",
+            field="file",
+        )
+    return not is_export
 
 
 def _send(memory: Any, lines: list[str], first: int, args: argparse.Namespace) -> ImportedRecords:
