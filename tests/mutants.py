@@ -101,7 +101,7 @@ MUTANTS = [
     ("memoryd/domain/writing/judge.py", "ends = not memory.key and may_retire", "ends = may_retire", BEHAVIOUR),
     ("memoryd/domain/writing/confirm.py", "            and not entry.memory.key  # that is ended under its key\n", "",
      BEHAVIOUR),
-    ("memoryd/domain/writing/repetition.py", "metadata: Mapping[str, str] = {**known.metadata, **draft.metadata}",
+    ("memoryd/domain/writing/repetition.py", "metadata: Mapping[str, Any] = {**known.metadata, **draft.metadata}",
      "metadata: Mapping[str, str] = {**draft.metadata, **known.metadata}", BEHAVIOUR),
     ("memoryd/domain/writing/repetition.py", "        expire_time=_expiry(known, draft, new),\n", "", BEHAVIOUR),
     ("memoryd/store/duckdb/rows.py", '"create_time", "grant_id"}', '"create_time", "event_time", "grant_id"}', BEHAVIOUR),

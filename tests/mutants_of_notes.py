@@ -30,7 +30,7 @@ MUTANTS_OF_NOTES = [
     ("memoryd/domain/notes/erase.py", '    refuse_token(new_path, "new_path", ports)\n', "", STORED),
     ("memoryd/domain/notes/naming.py", "version for version in known.versions if version.id not in ids", "known.versions[0],", NOTES),
     ("memoryd/domain/notes/naming.py", "            check(known)\n", "", STORED),
-    ("memoryd/domain/notes/naming.py", "erased = () if goes else", "erased = () and", ELSEWHERE),
+    ("memoryd/domain/notes/naming.py", "else tuple(version_erased", "erased = () and", ELSEWHERE),
     ("memoryd/domain/transfer/notes.py", "if not is_next or note", "if note", ELSEWHERE),
     ("memoryd/domain/transfer/export.py", "if record.version.revision < int(revision):", "if True:", ELSEWHERE),
     ("memoryd/model/note.py", "later = min(later, self.end_time)", "pass", STORED),

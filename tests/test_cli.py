@@ -130,7 +130,7 @@ def test_the_identity_comes_from_the_environment_and_the_options(memory, user):
         (["add", "--shared", "x"], 2, "--shared needs a chat"),
         (["add", "--expires", "soon", "x"], 2, "neither 2w"),
         (["add", "--expires", "2001-01-01", "x"], 2, "not in the future"),
-        (["add", "--meta", "novalue", "x"], 2, "KEY=VALUE"),
+        (["add", "--meta", "novalue", "x"], 2, "KEY=TEXT"),
         (["search", "--limit", "101", "x"], 5, "the limit is 100"),
         (["search", "--limit", "-3", "x"], 2, "limit is -3; it must be at least 1"),
         (["search", "--limit", "-1", "x"], 2, "at least 1"),

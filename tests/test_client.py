@@ -39,7 +39,7 @@ from memory_client.knowledge_calls import delete_matching
     [
         {"content": None},
         {"content": b"x"},
-        {"content": "x", "metadata": {"a": 1}},
+        {"content": "x", "metadata": {"a": {1, 2}}},
         {"content": "x", "metadata": "a=1"},
         {"content": "x", "confidence": "high"},
         {"content": "x", "kind": "nonsense"},

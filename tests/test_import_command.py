@@ -31,7 +31,7 @@ def command(daemon: Daemon, *words: str) -> subprocess.CompletedProcess[str]:
 
 def imported(daemon: Daemon, *words: str) -> dict:
     done = command(daemon, "import", *words, "--json")
-    assert (0, "") == (done.returncode, done.stderr), done.stderr
+    assert 0 == done.returncode, done.stderr
     return json.loads(done.stdout)
 
 
@@ -63,7 +63,7 @@ def test_what_came_of_it_is_told_in_words(daemon, samples, user):
     assert "  1 × it is reasoning: conversation talk, message th\n" in done.stdout
     assert "known from before: 4 messages" in command(daemon, "import", path, "--user", user).stdout
     done = command(daemon, "import", str(samples["mem0"]), "--user", user)
-    assert "memory delete --import-id mem0 --dry-run" in done.stderr
+    assert f"memory delete --import-id mem0 --user {user} --dry-run" in done.stderr
     gone = subprocess.run(
         [BIN / "memory", "delete", "--import-id", "mem0", "--user", user, "--endpoint", daemon.endpoint],
         capture_output=True, text=True, timeout=PATIENCE_S, check=True,
@@ -78,22 +78,24 @@ def test_who_it_is_of_is_said_or_taken_from_the_file(daemon, tmp_path, user):
         for n in range(4)
     ]
     path.write_text(json.dumps([*records, {"id": "9", "memory": "Whose is this?"}]))
-    refused = command(daemon, "import", str(path))
-    assert (2, True) == (refused.returncode, "--user NAME, or --map user=user_id" in refused.stderr)
-    told = imported(daemon, str(path), "--user", user)
-    assert ({"stored": 3}, 2) == (
-        told["counts"]["memory"],
-        told["left_out"]["it is of another user than the first, and the file has several: see --map user=user_id"][
-            "count"
-        ],
-    )
+    for words, said in (
+        ([], "--user NAME, or --map user=user_id"),
+        (["--user", user], "is of 2 users"),
+        (["--map", "user=userid"], "FIELD is one of user_id, agent_id"),
+        (["--map", "who=user_id"], "--map who=user_id must be"),
+        (["--user", user, "--shared"], "--shared needs the chat"),
+        (["--chat", "team"], "--chat needs --shared"),
+    ):
+        refused = command(daemon, "import", str(path), *words)
+        assert (2, True) == (refused.returncode, said in refused.stderr), refused.stderr
+    told = imported(daemon, str(path), "--user", f"{user}-a")
+    assert ({"stored": 2}, 3) == (told["counts"]["memory"], sum(one["count"] for one in told["left_out"].values()))
     told = imported(daemon, str(path), "--map", "user=user_id", "--map", "agent=agent_id")
     assert {"stored": 4} == told["counts"]["memory"]
-    assert ["the file does not say whose it is; name a --user for such"] == list(told["left_out"])
+    assert ["it has no user_id that says whose it is"] == list(told["left_out"])
     with daemon.client(f"{user}-b") as client:
         bot = client.acting_for(user_id=f"{user}-b", agent_id="bot")
         assert ["Number 1 is mine", "Number 3 is mine"] == sorted(one.content for one in bot.pages())
-    assert 2 == command(daemon, "import", str(path), "--map", "who=user_id").returncode
 
 
 def test_an_export_of_memoryd_is_not_taken_for_a_stranger_s_file(daemon, tmp_path, user):
@@ -102,6 +104,41 @@ def test_an_export_of_memoryd_is_not_taken_for_a_stranger_s_file(daemon, tmp_pat
     done = command(daemon, "import", str(path), "--user", user)
     assert (2, True) == (done.returncode, "an export of memoryd, which says itself whose" in done.stderr)
     assert 2 == command(daemon, "import", "-", "--user", user).returncode
+
+
+def test_the_notes_of_two_projects_stand_side_by_side_and_the_second_of_one_path_is_named(daemon, tmp_path, user):
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "CLAUDE.md").write_text(f"# Project {name}\n")
+    first, second = (str(tmp_path / name / "CLAUDE.md") for name in ("one", "two"))
+    assert {"stored": 1} == imported(daemon, first, "--user", user)["counts"]["note"]
+    told = imported(daemon, second, "--user", user)
+    assert ({"kept": 1}, ["file CLAUDE.md"]) == (
+        told["counts"]["note"],
+        *(one["first"] for one in told["left_out"].values()),
+    )
+    assert {"stored": 1} == imported(daemon, second, "--user", user, "--prefix", "two")["counts"]["note"]
+    with daemon.client(user) as client:
+        assert ["CLAUDE.md", "two/CLAUDE.md"] == [note.path for note in client.all_notes()]
+
+
+def test_what_is_not_what_it_was_taken_for_ends_with_an_error(daemon, samples, user):
+    done = command(daemon, "import", str(samples["claude"]), "--user", user, "--as", "chatgpt")
+    assert (1, True) == (done.returncode, "2 × it is no conversation" in done.stdout)
+
+
+def test_a_masked_credential_and_a_deleted_memory_are_told(daemon, tmp_path, user):
+    path = tmp_path / "own.jsonl"
+    lines = [
+        {"type": "message", "thread": "t", "content": f"the token is ghp_{'a1B2' * 9}"},
+        {"content": "I keep bees"},
+    ]
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    assert {"count": 1, "first": ["line 1"]} == imported(daemon, str(path), "--user", user)["masked"]
+    with daemon.client(user) as client:
+        assert 1 == client.delete_matching(filter=Filter(import_id="jsonl")).deleted_count
+    told = imported(daemon, str(path), "--user", user)
+    assert ["it was deleted here, and is not brought back"] == list(told["left_out"])
 
 
 def test_what_a_chat_keeps_comes_to_the_chat(daemon, samples, user):
@@ -165,5 +202,5 @@ def test_an_import_that_is_killed_and_begun_again_has_each_item_once(tmp_path):
         with daemon.client("alice") as client:
             kept = [one.external_id for one in client.pages(filter=Filter(include_superseded=True))]
             assert sorted(map(str, range(MANY))) == sorted(kept)
-            said = [message.id for message in client.all_messages("t")]
+            said = [message.id for message in client.all_messages("jsonl:t")]
             assert sorted(f"m{n}" for n in range(MANY // 3)) == sorted(said)

@@ -153,7 +153,7 @@ async def test_a_line_that_is_none_is_refused_by_name_and_nothing_is_stored(fold
         (memory | {"create_time": "2026-01-01T00:00:00"}, "no time zone"),
         (memory | {"kind": "wish"}, "kind is no Kind"), (memory | {"scope": {}}, "exactly one"),
         (memory | {"scope": {"user_id": 1}}, "scope.user_id must be"), (memory | {"tags": "a"}, "tags must be a list"),
-        (memory | {"metadata": {"a": 1}}, "object of texts"), (memory | {"content": "a\0b"}, "content must be"),
+        (memory | {"metadata": ["a"]}, "must be an object"), (memory | {"content": "a\0b"}, "content must be"),
         (memory | {"content": "\ud800"}, "content must be"), (memory | {"confidence": True}, "confidence must be"),
         (memory | {"trust": "root"}, "trust is no Trust"), (memory | {"content": "x" * 9000}, "content"),
         (memory | {"source": source}, r"message_ids\[0\]"), (memory | {"agent_id": " x "}, "agent_id"),
@@ -297,7 +297,7 @@ async def test_lines_that_come_twice_or_hold_no_sense_are_refused(folder):
     message = json.loads(next(line for line in lines if '"content":"two"' in line))
     async with ports_over(open_duckdb(folder)) as ports:
         for wrong, words in (
-            ([memory, memory], "comes twice"), ([memory | {"metadata": {"k": "\0"}}], "object of texts"),
+            ([memory, memory], "comes twice"), ([memory | {"metadata": {"k": "\0"}}], "must be an object"),
             ([memory | {"confidence": -5}], "out of range"), ([memory | {"recall_count": 10**30}], "out of range"),
             ([thread | {"thread": thread["thread"] | {"last_seq": 2**70}}], "out of range"),
             ([thread | {"thread": thread["thread"] | {"summary": "x" * 40_000}}], "summary"),

@@ -171,7 +171,7 @@ class AsyncMemoryClient(AsyncConversations, AsyncNotes, AsyncOperations):
         subjects: Sequence[str] = (),
         tags: Sequence[str] = (),
         category: str = "",
-        metadata: Mapping[str, str] | None = None,
+        metadata: Mapping[str, Any] | None = None,
         key: str = "",
         source: Source | None = None,
         event_time: datetime | None = None,
@@ -315,7 +315,7 @@ class AsyncMemoryClient(AsyncConversations, AsyncNotes, AsyncOperations):
         *,
         tags: Sequence[str] | None = None,
         category: str | None = None,
-        metadata: Mapping[str, str] | None = None,
+        metadata: Mapping[str, Any] | None = None,
         expire_time: datetime | timedelta | Literal["never"] | None = None,
     ) -> ShownMemory:
         """Set labels of a memory, or when it expires; None leaves a field as it is, metadata is replaced whole."""

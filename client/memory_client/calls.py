@@ -31,10 +31,10 @@ from memoryd.wire.memory import (
     miss_from_pb,
     result_from_pb,
     set_time,
-    stats_from_pb,
     time_from_pb,
 )
 from memoryd.wire.profile import profile_from_pb
+from memoryd.wire.stats import stats_from_pb
 
 __all__ = [
     "ATTEMPTS",

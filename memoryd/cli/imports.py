@@ -75,6 +75,9 @@ def add_import_command(commands: Any, common: argparse.ArgumentParser, client: C
         help="take the user (or agent, chat) from this field of the file (repeatable)",
     )
     others.add_argument(
+        "--prefix", metavar="PATH", default="", help="put notes below this path, as one for each project"
+    )
+    others.add_argument(
         "--import-id",
         metavar="NAME",
         default="",
@@ -120,7 +123,7 @@ def _is_of_others(args: argparse.Namespace) -> bool:
     """Whether a file is one of another system, and not of `memoryd export`."""
     if args.format:
         return True
-    says_whose = bool(args.user or args.chat or args.agent or args.shared or args.map or args.import_id)
+    says_whose = bool(args.user or args.chat or args.agent or args.shared or args.map or args.import_id or args.prefix)
     if str(args.file) == "-":
         if says_whose:
             raise InvalidArgument("standard input is no file of another system: name one", field="file")

@@ -5,78 +5,32 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Self
 
-from memory_cli.output import as_json
-
 from memoryd.cli.command import Client
-from memoryd.errors import InvalidArgument
+from memoryd.cli.import_report import KINDS, NAMED, Told, tell
+from memoryd.errors import InvalidArgument, MemorydError
 from memoryd.model import limits
+from memoryd.model.validation import check_id
 
 if TYPE_CHECKING:
-    from memoryd.cli.importers.items import Item
-    from memoryd.model.imported import ImportReport, ImportResult
+    from memoryd.cli.importers.items import Item, Kept
+    from memoryd.model.imported import ImportReport
 
 __all__ = ["bring_in", "owner_fields"]
 
 AT_ONCE = 3  # calls under way, so that the model has work while others are committed
 MOST_BYTES = 2 << 20  # of what is sent at once
 MOST_WAITING = 64  # users and threads whose batches are not full yet
-FIRST = 10  # places that are named of each reason
-NAMED = ("user", "agent", "chat")
-
-KINDS = {"Statement": "memory", "Said": "message", "Kept": "note"}
-PLURALS = {"memory": "memories"}
-OUTCOMES = {
-    "stored": ("stored", "would store"),
-    "known": ("known from before", "known from before"),
-    "repeated": ("stated here already", "stated here already"),
-    "kept": ("something else is here under that id or path, and stays", "something else is here, and stays"),
-    "erased": ("erased here once, and stay erased", "erased here once, and stay erased"),
-}
-REJECTIONS = {
-    "secret": "it holds a credential",
-    "forgotten": "it was deleted here, and is not brought back",
-    "expired": "it is past its time",
-    "full": "the scope is full (memory.max_entries)",
-    "disabled": "memory is switched off for the agent",
-}
-
-
-@dataclass(slots=True)
-class Told:
-    """What came of an import so far."""
-
-    counts: dict[str, Counter[str]] = field(default_factory=dict)
-    """By kind and outcome."""
-    reasons: dict[str, int] = field(default_factory=Counter)
-    places: dict[str, list[str]] = field(default_factory=dict)
-    """The first of each reason."""
-
-    def leave_out(self, place: str, reason: str) -> None:
-        """Note an item that is left out."""
-        self.reasons[reason] += 1
-        first = self.places.setdefault(reason, [])
-        if len(first) < FIRST:
-            first.append(place)
-
-    def take(self, kind: str, place: str, result: ImportResult) -> None:
-        """Note what became of an item."""
-        self.counts.setdefault(kind, Counter())[result.outcome.value] += 1
-        if result.rejection:
-            self.leave_out(place, REJECTIONS.get(result.rejection, result.rejection))
-
-    @property
-    def total(self) -> int:
-        """How many items were looked at."""
-        return sum(self.reasons.values()) + sum(
-            count for counts in self.counts.values() for name, count in counts.items() if name != "rejected"
-        )
-
+CLAUDE = "memories/"
+"""Where Claude's memory tool looks."""
+OWNED = frozenset({"mem0", "graphiti", "jsonl"})
+"""The formats that may say whose an item is."""
 
 Owner = tuple[str, str, str]
 """User, agent and chat."""
@@ -86,11 +40,16 @@ Key = tuple[Owner, str, str]
 
 def owner_fields(texts: Sequence[str]) -> dict[str, str]:
     """Return which field of the file says who something is of; InvalidArgument for what is malformed."""
+    from memoryd.cli.importers.items import OWNERS
+
     fields = {}
     for text in texts:
         name, _, value = text.partition("=")
-        if name not in NAMED or not value:
-            raise InvalidArgument(f"--map {text} must be user=FIELD, agent=FIELD or chat=FIELD", field="map")
+        if name not in NAMED or value not in OWNERS:
+            raise InvalidArgument(
+                f"--map {text} must be user=FIELD, agent=FIELD or chat=FIELD; FIELD is one of {', '.join(OWNERS)}",
+                field="map",
+            )
         fields[name] = value
     return fields
 
@@ -98,28 +57,60 @@ def owner_fields(texts: Sequence[str]) -> dict[str, str]:
 class _Owners:
     """Says whose an item is: as the command says, or with --map as the file does."""
 
-    def __init__(self, args: argparse.Namespace) -> None:
+    def __init__(self, args: argparse.Namespace, users: Collection[str]) -> None:
+        """Take the users that the file names; InvalidArgument where it is not clear whose its items are."""
         self._named: dict[str, str] = {name: getattr(args, name) or "" for name in NAMED}
         self._fields = owner_fields(args.map)
-        self._first: dict[str, str] = {}
-        if not (self._named["user"] or self._named["chat"] or {"user", "chat"} & self._fields.keys()):
+        self._is_of_several = len(users) > 1
+        maps_owner = bool({"user", "chat"} & self._fields.keys())
+        if args.shared and not (self._named["chat"] or "chat" in self._fields):
+            raise InvalidArgument("--shared needs the chat: --chat ID", field="chat")
+        if self._named["chat"] and not (args.shared or self._named["user"] or "user" in self._fields):
+            raise InvalidArgument("--chat needs --shared, for what the chat keeps, or a --user as well", field="shared")
+        if not (self._named["user"] or self._named["chat"] or maps_owner):
             raise InvalidArgument(
                 "say whose memory it becomes: --user NAME, or --map user=user_id to take it from the file", field="user"
+            )
+        if self._is_of_several and not maps_owner and self._named["user"] not in users:
+            some = ", ".join(sorted(users)[:5])
+            raise InvalidArgument(
+                f"{args.file} is of {len(users)} users ({some}): take one of them with --user, or each with --map"
+                " user=user_id",
+                field="user",
             )
 
     def of(self, whose: Mapping[str, str]) -> Owner | str:
         """Return user, agent and chat of an item, or why it has none."""
         found = dict(self._named)
         for name, source in self._fields.items():
-            found[name] = whose.get(source, "") or found[name]
-        if not (found["user"] or found["chat"]):
-            return "the file does not say whose it is; name a --user for such"
-        if "user" not in self._fields and not found["chat"]:
-            for source in ("user_id", "group_id"):
-                first = self._first.setdefault(source, whose[source]) if source in whose else ""
-                if first and whose[source] != first:
-                    return f"it is of another user than the first, and the file has several: see --map user={source}"
+            if source not in whose and (whose or not found[name]):
+                return f"it has no {source} that says whose it is"
+            found[name] = whose.get(source) or found[name]
+            try:
+                check_id(found[name], name)
+            except MemorydError:
+                return f"its {source} is not valid"
+        if self._is_of_several and "user" not in self._fields:
+            told = user_of(whose)
+            if told != found["user"]:
+                return "it is of another user, or of one that is not named; --map user=user_id takes each to its own"
         return found["user"], found["agent"], found["chat"]
+
+
+def user_of(whose: Mapping[str, str]) -> str:
+    """Return the user that the file names for an item; "" for none."""
+    return whose.get("user_id") or whose.get("group_id") or ""
+
+
+def _users_in(items: Iterator[Item]) -> set[str]:
+    """Return the users that a file names; of a damaged one those that stand before the damage."""
+    from memoryd.cli.importers.source import Damaged
+
+    users: set[str] = set()
+    with suppress(Damaged):
+        for item in items:
+            users.add(user_of(item.whose))
+    return users - {""}
 
 
 def bring_in(client: Client, args: argparse.Namespace, show: Callable[[str], None]) -> int:
@@ -127,16 +118,29 @@ def bring_in(client: Client, args: argparse.Namespace, show: Callable[[str], Non
     from memoryd.cli.importers.formats import format_of, reader_of
     from memoryd.cli.importers.source import Source
 
+    if str(args.file) == "-":
+        raise InvalidArgument("standard input is no file of another system: name one", field="file")
     source = Source(args.file)
+    if not args.file.exists():
+        raise InvalidArgument(f"there is no file {args.file}", field="file")
     name = args.format or format_of(source)
-    owners, told = _Owners(args), Told()
-    import_id = args.import_id or name
-    with client(args) as memory, ExitStack() as stack:
-        sender = stack.enter_context(_Sender(memory, import_id, told, args, show))
-        for item in reader_of(name)(source):
-            sender.take(item, owners)
-    _tell(told, name, import_id, args)
-    return 0
+    read = reader_of(name)
+    owners = _Owners(args, _users_in(read(source)) if name in OWNED else ())
+    told, import_id = Told(), args.import_id or name
+    try:
+        with client(args) as memory, _Sender(memory, import_id, told, args, show) as sender:
+            for item in read(source):
+                sender.take(item, owners)
+    except BaseException:
+        if told.total:
+            tell(told, name, import_id, args)
+            print(
+                "it did not come to its end: what is told above is done; begin it again, and it goes on",
+                file=sys.stderr,
+            )
+        raise
+    tell(told, name, import_id, args)
+    return 1 if told.reasons and not told.counts else 0  # nothing of it is what it was taken for
 
 
 class _Sender:
@@ -148,6 +152,7 @@ class _Sender:
         self._memory, self._import_id, self._told, self._args, self._show = memory, import_id, told, args, show
         self._waiting: OrderedDict[Key, list[Item]] = OrderedDict()
         self._sizes: Counter[Key] = Counter()
+        self._began, self._undated = datetime.now(UTC) - timedelta(minutes=1), 0
         self._pool = ThreadPoolExecutor(AT_ONCE)
         self._sent: OrderedDict[Future[None], Key] = OrderedDict()
 
@@ -165,8 +170,13 @@ class _Sender:
 
     def take(self, item: Item, owners: _Owners) -> None:
         """Take an item, and send what is full."""
-        from memoryd.cli.importers.items import Said, Skipped
+        from memoryd.cli.importers.items import Kept, Said, Skipped, Statement
 
+        if isinstance(item, Skipped):
+            self._told.leave_out(item.place, item.reason)
+            return
+        if isinstance(item, Kept) and self._args.prefix:
+            item = _below(item, self._args.prefix)
         if isinstance(item, Skipped):
             self._told.leave_out(item.place, item.reason)
             return
@@ -185,6 +195,11 @@ class _Sender:
         if batch and self._sizes[key] + size > MOST_BYTES:
             self._flush(key)
             batch = self._waiting.setdefault(key, [])
+        if isinstance(item, Statement) and item.draft.create_time is None:
+            self._undated += 1  # what has no time keeps its order
+            made = self._began + timedelta(microseconds=self._undated)
+            made = min(made, item.draft.supersede_time or made)
+            item = replace(item, draft=replace(item.draft, create_time=made))
         batch.append(item)
         self._sizes[key] += size
         self._waiting.move_to_end(key)
@@ -196,7 +211,7 @@ class _Sender:
     def _flush(self, key: Key) -> None:
         items = self._waiting.pop(key)
         self._sizes.pop(key, None)
-        if key in self._sent.values():  # of one thread one call after the other
+        if key[2] and key in self._sent.values():  # of one thread one call after the other
             self._settle(0)
         self._settle(2 * AT_ONCE)
         self._sent[self._pool.submit(self._send, key, items)] = key
@@ -216,6 +231,10 @@ class _Sender:
                 report = self._call(key, left)
             except InvalidArgument as error:
                 n = _place_in(error.field)
+                if n is None and key[2]:  # its thread
+                    for item in left:
+                        self._told.leave_out(item.place, f"its {error.field or 'thread'} is not valid")
+                    return
                 if n is None or n >= len(left):
                     raise
                 self._told.leave_out(
@@ -244,6 +263,19 @@ class _Sender:
         return report
 
 
+def _below(item: Kept, prefix: str) -> Item:
+    """Return a note below a path; of Claude's memory below its folder."""
+    from memoryd.cli.importers.items import Skipped
+
+    draft = item.note.draft
+    root = next((one for one in (CLAUDE,) if draft.path.startswith(one)), "")
+    path = f"{root}{prefix.strip('/')}/{draft.path.removeprefix(root)}"
+    try:
+        return replace(item, note=replace(item.note, draft=replace(draft, path=path)))
+    except MemorydError:
+        return Skipped(place=item.place, whose=item.whose, reason="its path is not valid below the prefix")
+
+
 def _place_in(name: str) -> int | None:
     """Return the number in the name of a field, memories[3].memory.content."""
     number = name.partition("[")[2].partition("]")[0]
@@ -263,49 +295,3 @@ def _size_of(item: Any) -> int:
     if hasattr(item, "thread_id"):
         return len(item.draft.content.encode()) + len(item.draft.metadata) + 1024
     return len(item.draft.draft.content.encode()) + 1024
-
-
-# --- what came of it ---
-
-
-def _tell(told: Told, name: str, import_id: str, args: argparse.Namespace) -> None:
-    if args.json:
-        left_out = {
-            reason: {"count": count, "first": told.places[reason]} for reason, count in sorted(told.reasons.items())
-        }
-        print(
-            as_json(
-                {
-                    "format": name,
-                    "import_id": import_id,
-                    "dry_run": args.dry_run,
-                    "counts": {kind: dict(counts) for kind, counts in sorted(told.counts.items())},
-                    "left_out": left_out,
-                }
-            )
-        )
-        return
-    lines = list(_lines(told, dry_run=args.dry_run))
-    print("\n".join(lines) if lines else f"nothing to import is in {args.file} (read as {name})")
-    if told.counts.get("memory", Counter())["stored"] and not args.dry_run:
-        print(
-            f"how they stand to each other is judged now (memoryd jobs list); to undo it: memory delete --import-id"
-            f" {import_id} --dry-run",
-            file=sys.stderr,
-        )
-
-
-def _lines(told: Told, *, dry_run: bool) -> Iterator[str]:
-    for outcome, words in OUTCOMES.items():
-        found = {kind: counts[outcome] for kind, counts in sorted(told.counts.items()) if counts[outcome]}
-        if found:
-            yield f"{words[dry_run]}: {', '.join(_counted(kind, count) for kind, count in found.items())}"
-    if told.reasons:
-        yield "left out:"
-    for reason, count in sorted(told.reasons.items(), key=lambda one: (-one[1], one[0])):
-        more = "" if count <= FIRST else ", …"
-        yield f"  {count} × {reason}: {'; '.join(told.places[reason])}{more}"
-
-
-def _counted(kind: str, count: int) -> str:
-    return f"{count} {kind if count == 1 else PLURALS.get(kind, f'{kind}s')}"

@@ -98,7 +98,12 @@ class Learners:
             lambda fault: log.warning("contradictions_not_read", fault=fault),
             is_busy=lambda: self.rules.is_reading,
         )
-        self.imports = ImportJudge(ports, clock, lambda fault: log.warning("imports_not_judged", fault=fault))
+        self.imports = ImportJudge(
+            ports,
+            clock,
+            lambda fault: log.warning("imports_not_judged", fault=fault),
+            judged=self.contradictions.take,
+        )
         self.kinds = (EXTRACTION_JOB,) if reader is None else (EXTRACTION_JOB, LLM_EXTRACTION_JOB)
         """The kinds of extraction that a session is done after."""
         self.writes = learning.writer != "none"

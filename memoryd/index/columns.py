@@ -15,11 +15,20 @@ from numpy.typing import NDArray
 
 from memoryd.index.arrays import Growable, Pieces
 from memoryd.model.batch import NEVER, Batch
-from memoryd.model.filter_terms import entity_terms, excluded_terms, filter_terms_of, required_terms, subject_terms
+from memoryd.model.filter_terms import (
+    entity_terms,
+    excluded_terms,
+    filter_terms_of,
+    key_of,
+    required_terms,
+    subject_terms,
+    values_of,
+)
 from memoryd.model.memory import Kind, Memory
 from memoryd.model.query import Filter
 from memoryd.model.times import to_us
 from memoryd.model.trust import Trust
+from memoryd.model.where import All, Not, OneOf, Where
 
 __all__ = ["KIND_CODES", "Columns", "Facts", "Loading", "Row"]
 
@@ -87,6 +96,10 @@ class Columns:
         kinds = self.kinds.view()
         self.alive = Growable(np.bool_, values=np.ones(len(kinds), dtype=np.bool_))
         self.filter_terms = loading.filter_terms()
+        self._of_key: dict[str, dict[str, None]] = {}
+        """By key of metadata: the terms that are of it."""
+        for term in self.filter_terms:
+            self._note_key(term)
         self._of_kind: list[int] = np.bincount(kinds, minlength=len(KIND_CODES)).tolist()  # dead ones too
         self._expiring = int(np.count_nonzero(self._expires.view() != NEVER))
         self._hidden_superseded = int(np.count_nonzero(self._superseded.view() != NEVER))
@@ -105,6 +118,7 @@ class Columns:
             column = self.filter_terms.get(term)
             if column is None:
                 column = self.filter_terms[term] = Growable(np.int32)
+                self._note_key(term)
             column.append(document)
         return (
             KIND_CODES[memory.kind],
@@ -135,6 +149,12 @@ class Columns:
                 self.filter_terms[term] = column
             else:
                 del self.filter_terms[term]
+                self._of_key.get(key_of(term), {}).pop(term, None)
+
+    def _note_key(self, term: str) -> None:
+        key = key_of(term)
+        if key:
+            self._of_key.setdefault(key, {})[term] = None
 
     @property
     def nbytes(self) -> int:
@@ -179,6 +199,8 @@ class Columns:
             alive &= self._having(subject_terms(wanted), count)
         for term in required_terms(wanted):
             alive &= self._having([term], count)
+        if wanted.condition is not None:
+            alive &= self._meeting(wanted.condition, count)
         excluded = excluded_terms(wanted)
         if excluded:
             alive &= ~self._having(excluded, count)
@@ -187,6 +209,19 @@ class Columns:
     def mentioning(self, entity_ids: Collection[str], count: int) -> NDArray[np.bool_]:
         """Return which of the first documents mention one of some entities."""
         return self._having(entity_terms(entity_ids), count)
+
+    def _meeting(self, condition: Where, count: int) -> NDArray[np.bool_]:
+        """Return which of the first documents meet a condition: each value of a key is looked at once."""
+        if isinstance(condition, Not):
+            return ~self._meeting(condition.part, count)
+        if isinstance(condition, All | OneOf):
+            masks = [self._meeting(part, count) for part in condition.parts]
+            joined = np.logical_and if isinstance(condition, All) else np.logical_or
+            found: NDArray[np.bool_] = joined.reduce(masks)
+            return found
+        known = tuple(self._of_key.get(condition.key, ()))  # copied at once, as another thread may add to it
+        terms = [term for term, value in values_of(condition.key, known) if condition.admits(value)]
+        return self._having(terms, count)
 
     def _having(self, terms: Sequence[str], count: int) -> NDArray[np.bool_]:
         mask = np.zeros(count, dtype=np.bool_)

@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -94,12 +94,13 @@ class Contradictions:
             ports.store.commits.memories.follow(self._follow)
 
     def _follow(self, applied: Applied) -> None:
-        change = applied.change
-        judged = (
-            entry for entry in change.updates if entry.memory.import_id
-        )  # imports are judged once they are stored
-        for entry in () if self.fault else (*change.inserts, *judged):
-            self._add(entry.memory)
+        if not self.fault:
+            self.take(entry.memory for entry in applied.change.inserts)
+
+    def take(self, memories: Iterable[Memory]) -> None:
+        """Let memories wait to be read; imports come once they are judged."""
+        for memory in memories if self._model is not None else ():
+            self._add(memory)
 
     def _add(self, memory: Memory) -> None:
         if memory.kind not in NO_STATEMENTS and memory.judged and memory.supersede_time is None:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
 from memoryd.domain.background import BackgroundWorker
-from memoryd.domain.pipeline import Decision, decide_and_commit, no_answer
+from memoryd.domain.pipeline import Decision, answering, decide_and_commit
 from memoryd.domain.ports import Ports
 from memoryd.domain.writing.session import WriteSession
 from memoryd.learning.follow import Progress
@@ -32,27 +32,40 @@ __all__ = ["IMPORT_JOB", "ImportJudge"]
 IMPORT_JOB = "imports"
 UNJUDGED = replace(NOT_RETIRED, is_judged=False)
 LOOK_S = 2.0
-QUIET = timedelta(seconds=10)  # after the last item that came: an import is over then, or waits for its reader
-A_PAGE = 500  # memories that are read together
+QUIET = timedelta(seconds=10)  # after the last item that came: an import is over then
+LONGEST_WAIT = timedelta(minutes=5)  # for an import that does not end
+A_PAGE = 2000  # memories that are read together
 A_TURN = 25  # memories of one owner that are judged in one transaction
 
 
 class ImportJudge:
     """Judges imported memories that wait."""
 
-    def __init__(self, ports: Ports, clock: Callable[[], datetime], tell: Callable[[str], None]) -> None:
-        """Follow the commits of the store from here on; `tell` is told of what goes wrong."""
-        self._ports, self._clock, self._tell = ports, clock, tell
+    def __init__(
+        self,
+        ports: Ports,
+        clock: Callable[[], datetime],
+        tell: Callable[[str], None],
+        judged: Callable[[Iterable[Memory]], None] = lambda _: None,
+    ) -> None:
+        """
+        Follow the commits of the store from here on; `tell` is told of what goes wrong.
+
+        `judged` gets the memories that were judged and are live.
+        """
+        self._ports, self._clock, self._tell, self._judged = ports, clock, tell, judged
         self._turn = asyncio.Lock()  # the daemon's own look and a job may be at it at once
         self._may_wait = True
         """Whether anything may wait: at a start no one knows."""
-        self._came: datetime | None = None
-        """When the last one came."""
+        self._first: datetime | None = None
+        self._last: datetime | None = None
+        """When the first and the last one came of those that wait."""
         ports.store.commits.memories.follow(self._follow)
 
     def _follow(self, applied: Applied) -> None:
         if not all(entry.memory.judged for entry in applied.change.inserts):
-            self._may_wait, self._came = True, self._clock()
+            self._may_wait, self._last = True, self._clock()
+            self._first = self._first or self._last
 
     async def serve(self) -> None:
         """Judge what waits until it is cancelled."""
@@ -60,7 +73,7 @@ class ImportJudge:
 
     async def step(self) -> None:
         """Judge what waits, as one run of the job, unless more is still coming."""
-        if not self._may_wait or (self._came is not None and timedelta() <= self._clock() - self._came < QUIET):
+        if not self._may_wait or self._is_coming():
             return
         began = self._clock()
         counts = await self._judge_all(Counter())
@@ -79,6 +92,13 @@ class ImportJudge:
         )
         await self._ports.store.commits.write(ChangeSet(runs=(run,)))
 
+    def _is_coming(self) -> bool:
+        """Whether an import is under way, and not for too long."""
+        if self._first is None or self._last is None:
+            return False
+        now = self._clock()
+        return timedelta() <= now - self._last < QUIET and now - self._first < LONGEST_WAIT
+
     async def everything(self, progress: Progress) -> dict[str, int]:
         """Judge all that waits now; with dry_run only count it."""
         progress.total_count = await self._ports.store.memories.count(UNJUDGED)
@@ -88,7 +108,7 @@ class ImportJudge:
 
     async def _judge_all(self, counts: Counter[str], progress: Progress | None = None) -> Counter[str]:
         async with self._turn:
-            self._may_wait = False
+            self._may_wait, self._first = False, None
             try:
                 while page := await self._ports.store.memories.scan(UNJUDGED, limit=A_PAGE, order=Order.HAPPENED):
                     await self._judge_page(page, counts, progress)
@@ -113,7 +133,7 @@ class ImportJudge:
         ports, now = self._ports, self._clock()
         counts: Counter[str] = Counter()
 
-        async def decide() -> Decision[None]:
+        async def decide() -> Decision[list[Memory]]:
             counts.clear()
             entries = {
                 entry.memory.id: entry
@@ -132,10 +152,13 @@ class ImportJudge:
                 await session.settle(known, entry.vector if is_comparable else None)
                 await asyncio.sleep(0)
             change = await session.change(None)
-            counts["superseded"] += sum(entry.memory.supersede_time is not None for entry in change.updates)
-            counts["contested"] += sum(bool(entry.memory.contested_with) for entry in change.updates)
-            return Decision(change, no_answer)
+            updated = {update.memory.id: update.memory for update in change.updates}
+            after = [updated[one] for one in entries if one in updated]
+            counts["superseded"] += sum(memory.supersede_time is not None for memory in after)
+            counts["contested"] += sum(bool(memory.contested_with) for memory in after)
+            return Decision(change, answering([memory for memory in after if memory.supersede_time is None]))
 
         with in_call(daemon_call(owner, IMPORT_JOB, ports, now)):
-            await decide_and_commit([owner], decide, ports, now=now, grant_id="")
+            live: list[Memory] = await decide_and_commit([owner], decide, ports, now=now, grant_id="")
+        self._judged(live)
         return counts

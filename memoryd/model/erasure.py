@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from memoryd.model.change import ChangeSet, ConversationChange
     from memoryd.model.note import Note, NoteVersion
 
-__all__ = ["ErasedKind", "ErasedThing", "Erasures", "Purged", "erased_by", "version_erased"]
+__all__ = ["ErasedKind", "ErasedThing", "Erasures", "Purged", "erased_by", "path_erased", "version_erased"]
 
 DIGEST_BYTES = 16  # of 32: two things of one digest are not to be expected before 2**64 of them
 
@@ -34,7 +34,10 @@ class ErasedKind(StrEnum):
     """A person or thing: what was decided of it, and that memories mention it."""
     PROPOSAL = "proposal"
     NOTE = "note"
-    """A note with all its versions, by its own id; with that id as thread, one of its former versions."""
+    """
+    A note with all its versions, by its own id; with that id as thread, one of its former versions; with the thread
+    "/", the path of one that someone has deleted.
+    """
     NAME = "name"
     """
     The name of a person who was forgotten (`name_key`): summaries and working memories that have it go. With it stand
@@ -93,6 +96,11 @@ class Purged:
         """Whether something that was made at a time was erased since."""
         time = self.times.get(thing.digest(self.key))
         return time is not None and made <= time
+
+
+def path_erased(note: Note) -> ErasedThing:
+    """Return the path of a note as what was erased: a note of that path is not brought back by an import."""
+    return ErasedThing(ErasedKind.NOTE, note.owner, "/", note.path)
 
 
 def version_erased(note: Note, version: NoteVersion) -> ErasedThing:

@@ -7,13 +7,25 @@ start a store writes those of all memories anew.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from memoryd.model.memory import Kind, Memory
 from memoryd.model.query import Filter
-from memoryd.model.validation import fold
+from memoryd.model.validation import fold, metadata_text
 
-__all__ = ["VERSION", "entity_terms", "excluded_terms", "filter_terms_of", "required_terms", "subject_terms"]
+__all__ = [
+    "VERSION",
+    "entity_terms",
+    "excluded_terms",
+    "filter_terms_of",
+    "key_of",
+    "metadata_term",
+    "required_terms",
+    "subject_terms",
+    "values_of",
+]
 
 VERSION = 1
 """Of the terms of a memory; `tests/test_filter_terms.py` pins what it stands for."""
@@ -34,9 +46,38 @@ def subject_terms(wanted: Filter) -> list[str]:
     return _subject_terms(wanted.subjects) + entity_terms(wanted.entity_ids)
 
 
+def metadata_term(key: str, value: Any) -> str:
+    """Return the term of a key of metadata with a value; a text and a value of JSON have different ones."""
+    text = isinstance(value, str)
+    return f"{_begin(key, of_texts=text)}{value if text else metadata_text(value)}"
+
+
+def values_of(key: str, terms: Iterable[str]) -> Iterator[tuple[str, Any]]:
+    """Yield those of some terms that are of a key of metadata, each with the value."""
+    texts, values = _begin(key, of_texts=True), _begin(key, of_texts=False)
+    for term in terms:
+        if term.startswith(texts):
+            yield term, term[len(texts) :]
+        elif term.startswith(values):
+            yield term, json.loads(term[len(values) :])
+
+
+def key_of(term: str) -> str:
+    """Return the key of metadata that a term is of; "" for any other."""
+    kind, _, rest = term.partition(":")
+    if kind not in {"metadata", "metadata_json"}:
+        return ""
+    length, _, rest = rest.partition(":")
+    return rest[: int(length)]
+
+
+def _begin(key: str, *, of_texts: bool) -> str:
+    return f"{'metadata' if of_texts else 'metadata_json'}:{len(key)}:{key}="
+
+
 def _exact_terms(of: Memory | Filter) -> list[str]:
     terms = [f"tag:{tag}" for tag in of.tags]
-    terms += [f"metadata:{len(key)}:{key}={value}" for key, value in of.metadata.items()]
+    terms += [metadata_term(key, value) for key, value in of.metadata.items()]
     if of.category:
         terms.append(f"category:{of.category}")
     if of.import_id:

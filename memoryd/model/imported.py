@@ -34,7 +34,7 @@ class ImportOutcome(OpenEnum):
 
     STORED = "stored"
     KNOWN = "known"
-    """It came before, and says the same: it stays as it is now, also where it was deleted or replaced since."""
+    """It came before, and says the same: it stays as it is now, also where it was replaced since."""
     KEPT = "kept"
     """Something else is here under that id, key or path, and stays."""
     REPEATED = "repeated"
@@ -71,6 +71,8 @@ class ImportDraft:
             put(self, name, check_time(getattr(self, name), name))
         if self.superseded_by and self.supersede_time is None:
             raise InvalidArgument("superseded_by needs a supersede_time: when was it replaced?", field="supersede_time")
+        if self.supersede_time is not None and self.create_time is not None and self.supersede_time < self.create_time:
+            raise InvalidArgument("supersede_time is before create_time", field="supersede_time")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +102,8 @@ class ImportResult:
     """Why it was rejected: "secret", "disabled", "forgotten", "expired" or "full"."""
     untaken_fields: tuple[str, ...] = ()
     """Of a repetition: the fields that came with it and were not taken."""
+    masked: bool = False
+    """Whether a message was stored with a credential masked."""
 
 
 @dataclass(frozen=True, slots=True)

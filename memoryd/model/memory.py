@@ -25,6 +25,7 @@ from memoryd.model.validation import (
     check_text,
     check_time,
     fold,
+    metadata_text,
 )
 
 __all__ = [
@@ -54,7 +55,7 @@ USER_WORDS = frozenset({"user", "the user", "me"})  # what a speaker may be call
 AT_ONCE = timedelta(seconds=1)  # an event_time so near to the create_time is that of the storing
 AT_ONCE_US = AT_ONCE // timedelta(microseconds=1)
 _OWN = {"internal": True}  # a field that the daemon keeps for itself
-_EMPTY: Mapping[str, str] = MappingProxyType({})
+_EMPTY: Mapping[str, Any] = MappingProxyType({})
 
 
 class Kind(OpenEnum):
@@ -148,7 +149,7 @@ class Memory(ShortRepr):
     subjects: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     category: str = ""
-    metadata: Mapping[str, str] = field(default_factory=lambda: _EMPTY)
+    metadata: Mapping[str, Any] = field(default_factory=lambda: _EMPTY)
     key: str = ""
     source: Source = Source()
     confidence: float = 1.0
@@ -195,8 +196,9 @@ class Memory(ShortRepr):
         """Bytes of all that was said: content, labels, metadata, key and source."""
         source = self.source
         texts = (
-            self.content, *self.subjects, *self.tags, self.category, *self.metadata, *self.metadata.values(), self.key,
-            source.speaker, source.channel, source.thread_id, source.session_id, *source.message_ids,
+            self.content, *self.subjects, *self.tags, self.category, *self.metadata,
+            *map(metadata_text, self.metadata.values()), self.key, source.speaker, source.channel, source.thread_id,
+            source.session_id, *source.message_ids,
         )  # fmt: skip
         return len("".join(texts).encode())
 
@@ -280,7 +282,7 @@ class Draft:
     subjects: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     category: str = ""
-    metadata: Mapping[str, str] = field(default_factory=lambda: _EMPTY)
+    metadata: Mapping[str, Any] = field(default_factory=lambda: _EMPTY)
     key: str = ""
     source: Source = Source()
     event_time: datetime | None = None

@@ -84,7 +84,7 @@ _CODECS: Mapping[object, _Codec] = {
     float: _PLAIN,
     float | None: _PLAIN,
     tuple[str, ...]: _Codec(_same, tuple),
-    Mapping[str, str]: _Codec(dict, _same),
+    Mapping[str, Any]: _Codec(dict, _same),
     datetime: _Codec(to_us, from_us),
     datetime | None: _Codec(to_us, from_us),
     Kind: _enum(Kind),

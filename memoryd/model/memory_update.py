@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from types import MappingProxyType
+from typing import Any
 
 from memoryd.errors import InvalidArgument
 from memoryd.model import limits
 from memoryd.model.memory import Memory
-from memoryd.model.validation import check_metadata, check_tags, check_text, check_time
+from memoryd.model.validation import check_metadata, check_tags, check_text, check_time, metadata_text
 
 __all__ = ["UPDATABLE", "MemoryUpdate"]
 
@@ -24,7 +25,7 @@ class MemoryUpdate:
     mask: frozenset[str]
     tags: tuple[str, ...] = ()
     category: str = ""
-    metadata: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    metadata: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     """All of it from now on."""
     expire_time: datetime | None = None
     """None: never."""
@@ -51,7 +52,7 @@ class MemoryUpdate:
     @property
     def texts(self) -> tuple[str, ...]:
         """Every text that would be stored."""
-        return (*self.tags, self.category, *(f"{key}: {value}" for key, value in self.metadata.items()))
+        return (*self.tags, self.category, *(f"{key}: {metadata_text(value)}" for key, value in self.metadata.items()))
 
     def of(self, memory: Memory) -> Memory:
         """Return a memory with what is set."""

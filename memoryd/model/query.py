@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from types import MappingProxyType
+from typing import Any
 
 from memoryd.errors import InvalidArgument
 from memoryd.model import limits
@@ -20,11 +21,13 @@ from memoryd.model.validation import (
     check_text,
     check_time,
     fold,
+    metadata_text,
 )
+from memoryd.model.where import Where, parse_where
 
 __all__ = ["STATEMENTS", "Filter", "Query"]
 
-_EMPTY: Mapping[str, str] = MappingProxyType({})
+_EMPTY: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +39,9 @@ class Filter:
     entity_ids: frozenset[str] = frozenset()
     """The known entities that the subjects mean; a memory that names one of them passes too."""
     tags: tuple[str, ...] = ()
-    metadata: Mapping[str, str] = field(default_factory=lambda: _EMPTY)
+    metadata: Mapping[str, Any] = field(default_factory=lambda: _EMPTY)
+    where: str = ""
+    """A condition on metadata, as `model.where` reads it; empty: none."""
     category: str = ""
     event_time_from: datetime | None = None
     event_time_to: datetime | None = None
@@ -61,6 +66,9 @@ class Filter:
         put(self, "subjects", check_subjects(self.subjects, "filter.subjects"))
         put(self, "tags", check_tags(self.tags, "filter.tags"))
         put(self, "metadata", check_metadata(self.metadata, "filter.metadata"))
+        put(self, "where", check_text(self.where, "filter.where", limit=limits.MAX_QUERY_BYTES).strip())
+        if self.where:
+            parse_where(self.where, "filter.where")
         put(self, "category", check_text(self.category, "filter.category", limit=limits.MAX_CATEGORY_BYTES).strip())
         path = check_text(self.path_prefix, "filter.path_prefix", limit=limits.MAX_PATH_BYTES)
         put(self, "path_prefix", path.removesuffix("/"))
@@ -106,7 +114,8 @@ class Filter:
             "kind": memory.kind not in self.wanted_kinds,
             "subject": not self._names(memory),
             "tag": not set(self.tags) <= set(memory.tags),
-            "metadata": not self.metadata.items() <= dict(memory.metadata).items(),
+            "metadata": not self._has_metadata(memory),
+            "where": self.condition is not None and not self.condition.holds(memory.metadata),
             "category": bool(self.category) and self.category != memory.category,
             "event_time": not _within(happened, self.event_time_from, self.event_time_to),
             "create_time": not _within(created, self.create_time_from, self.create_time_to),
@@ -120,6 +129,20 @@ class Filter:
     def admits(self, memory: Memory, now: datetime) -> bool:
         """Whether a memory passes."""
         return memory.delete_time is None and not self.refusals(memory, now)
+
+    @property
+    def condition(self) -> Where | None:
+        """What `where` says; None where it says nothing."""
+        return parse_where(self.where, "filter.where") if self.where else None
+
+    def _has_metadata(self, memory: Memory) -> bool:
+        """Whether a memory has every key of metadata with exactly the value."""
+        known = memory.metadata
+        return all(
+            key in known and isinstance(known[key], str) is isinstance(value, str)
+            and metadata_text(known[key]) == metadata_text(value)
+            for key, value in self.metadata.items()
+        )  # fmt: skip
 
     def _is_below(self, memory: Memory) -> bool:
         """Whether a memory is a note of the wanted path, or below it; any memory is where none is wanted."""

@@ -12,6 +12,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
+from typing import Any
 
 from memoryd.errors import InvalidArgument, LimitExceeded
 from memoryd.model import limits
@@ -28,12 +29,14 @@ __all__ = [
     "check_time",
     "check_written_out",
     "fold",
+    "metadata_text",
     "stream_safe",
     "text_digest",
 ]
 
 EARLIEST = datetime(1, 1, 2, tzinfo=UTC)  # a day inside what a timestamp can hold, so that zones cannot overflow
 LATEST = datetime(9999, 12, 30, tzinfo=UTC)
+MOST_NUMBER = 1 << 53  # what every reader of JSON takes as it is
 MOST_MARKS = 30  # of the Stream-Safe Text Format, Unicode Standard Annex 15
 FIRST_FAR = "\U00010000"  # the first character outside of the Basic Multilingual Plane
 LAST_MARK = 0x1E94A  # the last character of Unicode 15 with a combining class
@@ -185,10 +188,40 @@ def check_tags(values: Iterable[str], name: str = "tags") -> tuple[str, ...]:
     return _check_labels(values, name, most=limits.MAX_TAGS, limit=limits.MAX_TAG_BYTES)
 
 
-def check_metadata(values: Mapping[str, str], name: str = "metadata") -> Mapping[str, str]:
-    """Return metadata in NFC, ordered by key; LimitExceeded above 32 keys of 64 / 1,024 bytes or 8 KiB."""
+def metadata_text(value: Any) -> str:
+    """Return a value of metadata as a text: itself, or its JSON, of equal values the same."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, float) and value.is_integer() and abs(value) <= MOST_NUMBER:
+        value = int(value)  # 3.0 is 3
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"))
+
+
+def _check_value(value: Any, name: str) -> Any:
+    """Return a value of metadata with its texts in NFC: a text, or another value of JSON."""
+    if isinstance(value, str):
+        return check_text(value, name, limit=limits.MAX_METADATA_VALUE_BYTES)
+    if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) > MOST_NUMBER:
+        raise InvalidArgument(f"{name} has a number that is not told apart from its neighbours in JSON", field=name)
+    try:
+        text = metadata_text(value)
+        kept = json.loads(check_text(text, name, limit=limits.MAX_METADATA_VALUE_BYTES))
+    except (TypeError, ValueError, RecursionError):
+        raise InvalidArgument(f"{name} has a value that cannot be written as JSON", field=name) from None
+    check_written_out(text, name)
+    if "\\u0000" in text:
+        raise InvalidArgument(f"{name} contains a NUL character; remove it", field=name)
+    return kept
+
+
+def check_metadata(values: Mapping[str, Any], name: str = "metadata") -> Mapping[str, Any]:
+    """
+    Return metadata in NFC, ordered by key: texts, or other values of JSON.
+
+    LimitExceeded above 32 keys of 64 / 1,024 bytes or 8 KiB.
+    """
     if not isinstance(values, Mapping):
-        raise InvalidArgument(f"{name} must be a mapping of text to text", field=name)
+        raise InvalidArgument(f"{name} must be a mapping of text to values of JSON", field=name)
     if len(values) > limits.MAX_METADATA_KEYS:
         raise LimitExceeded(
             f"{name} has {len(values)} keys; the limit is {limits.MAX_METADATA_KEYS}", field=name, limit=name
@@ -198,8 +231,8 @@ def check_metadata(values: Mapping[str, str], name: str = "metadata") -> Mapping
         known = check_text(key, name, limit=limits.MAX_METADATA_KEY_BYTES, required=True)
         if known in checked:
             raise InvalidArgument(f"{name} has two keys that are the same text in Unicode NFC", field=name)
-        checked[known] = check_text(value, name, limit=limits.MAX_METADATA_VALUE_BYTES)
-    size = sum(len(key.encode()) + len(value.encode()) for key, value in checked.items())
+        checked[known] = _check_value(value, name)
+    size = sum(len(key.encode()) + len(metadata_text(value).encode()) for key, value in checked.items())
     if size > limits.MAX_METADATA_BYTES:
         raise LimitExceeded(
             f"{name} is {size} bytes in all; the limit is {limits.MAX_METADATA_BYTES}", field=name, limit=name

@@ -41,10 +41,10 @@ from memoryd.wire.memory import (
     result_to_pb,
     set_time,
     source_from_pb,
-    stats_to_pb,
 )
 from memoryd.wire.memory_update import update_from_pb
 from memoryd.wire.profile import profile_to_pb
+from memoryd.wire.stats import stats_to_pb
 
 __all__ = ["MemoryService"]
 

@@ -152,6 +152,11 @@ class PurgeLedger:
             {owner: frozenset(some) for owner, some in tombstones.items()},
         )
 
+    @property
+    def size(self) -> int:
+        """Bytes of the file, which only grows."""
+        return self._path.stat().st_size if self._path.exists() else 0
+
     def ever_erased(self) -> Purged:
         """Return all that the ledger knows was erased, and when; it reads the file. StoreRefused, OSError."""
         times: dict[str, datetime] = {}

@@ -243,7 +243,7 @@ class _ImportOutcomeEnumTypeWrapper(google.protobuf.internal.enum_type_wrapper._
     IMPORT_OUTCOME_STORED: _ImportOutcome.ValueType  # 1
     """It is stored."""
     IMPORT_OUTCOME_KNOWN: _ImportOutcome.ValueType  # 2
-    """It came before, and says the same: it stays as it is now, also where it was deleted or replaced since."""
+    """It came before, and says the same: it stays as it is now, also where it was replaced since."""
     IMPORT_OUTCOME_KEPT: _ImportOutcome.ValueType  # 3
     """Something else is here under its id, key or path, and stays."""
     IMPORT_OUTCOME_REPEATED: _ImportOutcome.ValueType  # 4
@@ -261,7 +261,7 @@ IMPORT_OUTCOME_UNSPECIFIED: ImportOutcome.ValueType  # 0
 IMPORT_OUTCOME_STORED: ImportOutcome.ValueType  # 1
 """It is stored."""
 IMPORT_OUTCOME_KNOWN: ImportOutcome.ValueType  # 2
-"""It came before, and says the same: it stays as it is now, also where it was deleted or replaced since."""
+"""It came before, and says the same: it stays as it is now, also where it was replaced since."""
 IMPORT_OUTCOME_KEPT: ImportOutcome.ValueType  # 3
 """Something else is here under its id, key or path, and stays."""
 IMPORT_OUTCOME_REPEATED: ImportOutcome.ValueType  # 4
@@ -420,6 +420,7 @@ class Memory(google.protobuf.message.Message):
     SAID_TIME_FIELD_NUMBER: builtins.int
     IMPORT_ID_FIELD_NUMBER: builtins.int
     EXTERNAL_ID_FIELD_NUMBER: builtins.int
+    METADATA_JSON_FIELD_NUMBER: builtins.int
     id: builtins.str
     """26 characters, random. Any unique prefix of at least 8 addresses it too. Output only."""
     agent_id: builtins.str
@@ -458,6 +459,8 @@ class Memory(google.protobuf.message.Message):
     """The import that it came by. Empty: none. Output only."""
     external_id: builtins.str
     """What that import called it. Output only."""
+    metadata_json: builtins.str
+    """The caller's own data that is no text, as a JSON object: {"score": 3}. A key stands here or in metadata."""
     @property
     def scope(self) -> Global___Scope:
         """Who may recall it. Output only."""
@@ -571,10 +574,11 @@ class Memory(google.protobuf.message.Message):
         said_time: google.protobuf.timestamp_pb2.Timestamp | None = ...,
         import_id: builtins.str = ...,
         external_id: builtins.str = ...,
+        metadata_json: builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["_decay_rate", b"_decay_rate", "create_time", b"create_time", "decay_rate", b"decay_rate", "delete_time", b"delete_time", "event_time", b"event_time", "expire_time", b"expire_time", "judgement", b"judgement", "purge_time", b"purge_time", "recall_time", b"recall_time", "reinforce_time", b"reinforce_time", "said_time", b"said_time", "scope", b"scope", "source", b"source", "supersede_time", b"supersede_time"]
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["_decay_rate", b"_decay_rate", "agent_id", b"agent_id", "category", b"category", "confidence", b"confidence", "content", b"content", "contested_with", b"contested_with", "create_time", b"create_time", "decay_rate", b"decay_rate", "delete_reason", b"delete_reason", "delete_time", b"delete_time", "entities", b"entities", "event_time", b"event_time", "expire_time", b"expire_time", "external_id", b"external_id", "grant_id", b"grant_id", "id", b"id", "import_id", b"import_id", "judgement", b"judgement", "key", b"key", "kind", b"kind", "metadata", b"metadata", "protected", b"protected", "purge_time", b"purge_time", "recall_count", b"recall_count", "recall_time", b"recall_time", "reinforce_time", b"reinforce_time", "said_by", b"said_by", "said_time", b"said_time", "scope", b"scope", "source", b"source", "state", b"state", "subjects", b"subjects", "supersede_time", b"supersede_time", "superseded_by", b"superseded_by", "supersedes", b"supersedes", "tags", b"tags", "trust", b"trust"]
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["_decay_rate", b"_decay_rate", "agent_id", b"agent_id", "category", b"category", "confidence", b"confidence", "content", b"content", "contested_with", b"contested_with", "create_time", b"create_time", "decay_rate", b"decay_rate", "delete_reason", b"delete_reason", "delete_time", b"delete_time", "entities", b"entities", "event_time", b"event_time", "expire_time", b"expire_time", "external_id", b"external_id", "grant_id", b"grant_id", "id", b"id", "import_id", b"import_id", "judgement", b"judgement", "key", b"key", "kind", b"kind", "metadata", b"metadata", "metadata_json", b"metadata_json", "protected", b"protected", "purge_time", b"purge_time", "recall_count", b"recall_count", "recall_time", b"recall_time", "reinforce_time", b"reinforce_time", "said_by", b"said_by", "said_time", b"said_time", "scope", b"scope", "source", b"source", "state", b"state", "subjects", b"subjects", "supersede_time", b"supersede_time", "superseded_by", b"superseded_by", "supersedes", b"supersedes", "tags", b"tags", "trust", b"trust"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__decay_rate: typing_extensions.TypeAlias = typing.Literal["decay_rate"]
     _WhichOneofArgType__decay_rate: typing_extensions.TypeAlias = typing.Literal["_decay_rate", b"_decay_rate"]
@@ -643,12 +647,22 @@ class MemoryFilter(google.protobuf.message.Message):
     CREATE_TIME_TO_FIELD_NUMBER: builtins.int
     PATH_PREFIX_FIELD_NUMBER: builtins.int
     IMPORT_ID_FIELD_NUMBER: builtins.int
+    METADATA_JSON_FIELD_NUMBER: builtins.int
+    WHERE_FIELD_NUMBER: builtins.int
     category: builtins.str
     """Category, exactly. Empty: any."""
     path_prefix: builtins.str
     """Of notes, only that of this path and those below it; nothing else is returned. Empty: any."""
     import_id: builtins.str
     """Only what came by this import. Empty: any."""
+    metadata_json: builtins.str
+    """Metadata that is no text, as a JSON object: all of these keys with exactly these values."""
+    where: builtins.str
+    """A condition on metadata, at most 4,096 bytes: score >= 3 and source in ("web", "mail") and not draft exists. It has
+    =, !=, <, <=, >, >=, in, exists, and, or, not, parentheses, numbers, texts in quotes, true, false and null; a key
+    that is no plain word stands in ` `. Numbers are compared with numbers, texts with texts; where a key is missing, or
+    of another type, no comparison holds but !=. Empty: none.
+    """
     @property
     def kinds(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[Global___MemoryKind.ValueType]:
         """Kinds to return: any of these. Empty: every kind but EPISODE."""
@@ -697,10 +711,12 @@ class MemoryFilter(google.protobuf.message.Message):
         create_time_to: google.protobuf.timestamp_pb2.Timestamp | None = ...,
         path_prefix: builtins.str = ...,
         import_id: builtins.str = ...,
+        metadata_json: builtins.str = ...,
+        where: builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["create_time_from", b"create_time_from", "create_time_to", b"create_time_to", "event_time_from", b"event_time_from", "event_time_to", b"event_time_to"]
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["category", b"category", "create_time_from", b"create_time_from", "create_time_to", b"create_time_to", "event_time_from", b"event_time_from", "event_time_to", b"event_time_to", "import_id", b"import_id", "kinds", b"kinds", "metadata", b"metadata", "path_prefix", b"path_prefix", "subjects", b"subjects", "tags", b"tags"]
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["category", b"category", "create_time_from", b"create_time_from", "create_time_to", b"create_time_to", "event_time_from", b"event_time_from", "event_time_to", b"event_time_to", "import_id", b"import_id", "kinds", b"kinds", "metadata", b"metadata", "metadata_json", b"metadata_json", "path_prefix", b"path_prefix", "subjects", b"subjects", "tags", b"tags", "where", b"where"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
 
 Global___MemoryFilter: typing_extensions.TypeAlias = MemoryFilter
@@ -818,10 +834,11 @@ class Miss(google.protobuf.message.Message):
     """Its score, as in SearchHit."""
     @property
     def reasons(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
-        """What keeps it out, each a word: "deleted", "superseded", "expired", "kind", "subject", "tag", "metadata", "category",
-        "event_time", "create_time", "thread", "session", "path", "import", "as_of" by the filter; "min_score", "floor" (no
-        answer), "limit", and "same" (another hit says the same), "unrelated" (it shares nothing with the query), "not_compared" (the scope is too
-        large for memory), "reader" (read with the query, it does not answer). Empty: it is among the hits.
+        """What keeps it out, each a word: "deleted", "superseded", "expired", "kind", "subject", "tag", "metadata", "where",
+        "category", "event_time", "create_time", "thread", "session", "path", "import", "as_of" by the filter; "min_score",
+        "floor" (no answer), "limit", and "same" (another hit says the same), "unrelated" (it shares nothing with the query),
+        "not_compared" (the scope is too large for memory), "reader" (read with the query, it does not answer). Empty: it is
+        among the hits.
         """
 
     @property
@@ -906,12 +923,15 @@ class ImportResult(google.protobuf.message.Message):
     ID_FIELD_NUMBER: builtins.int
     REJECTION_FIELD_NUMBER: builtins.int
     UNTAKEN_FIELDS_FIELD_NUMBER: builtins.int
+    MASKED_FIELD_NUMBER: builtins.int
     outcome: Global___ImportOutcome.ValueType
     """What became of it."""
     id: builtins.str
     """The id of the memory, message or note that says it, or has its place. Empty: there is none."""
     rejection: builtins.str
     """Why it was REJECTED: "secret", "disabled", "forgotten" (it was deleted here), "expired" or "full". Empty otherwise."""
+    masked: builtins.bool
+    """Whether it is a message that holds a credential, which is masked."""
     @property
     def untaken_fields(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
         """Of a REPEATED one: the fields that came with it and were not taken."""
@@ -923,8 +943,9 @@ class ImportResult(google.protobuf.message.Message):
         id: builtins.str = ...,
         rejection: builtins.str = ...,
         untaken_fields: collections.abc.Iterable[builtins.str] | None = ...,
+        masked: builtins.bool = ...,
     ) -> None: ...
-    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["id", b"id", "outcome", b"outcome", "rejection", b"rejection", "untaken_fields", b"untaken_fields"]
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["id", b"id", "masked", b"masked", "outcome", b"outcome", "rejection", b"rejection", "untaken_fields", b"untaken_fields"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
 
 Global___ImportResult: typing_extensions.TypeAlias = ImportResult

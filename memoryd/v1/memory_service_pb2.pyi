@@ -62,6 +62,7 @@ class AddMemoryRequest(google.protobuf.message.Message):
     EXPIRES_DAYS_FIELD_NUMBER: builtins.int
     EXPIRE_TIME_FIELD_NUMBER: builtins.int
     REQUEST_ID_FIELD_NUMBER: builtins.int
+    METADATA_JSON_FIELD_NUMBER: builtins.int
     agent_id: builtins.str
     """The agent that it belongs to. Empty: "default"."""
     user_id: builtins.str
@@ -88,6 +89,10 @@ class AddMemoryRequest(google.protobuf.message.Message):
     """Hide it after so many days, more than 0; fractions allowed. Unset: never. Excludes expire_time."""
     request_id: builtins.str
     """A UUID of the caller's: the same id gets the first answer, for 7 days. Empty: not idempotent."""
+    metadata_json: builtins.str
+    """The caller's own data that is no text, as a JSON object: {"score": 3}. It counts with metadata, and shares no key
+    with it.
+    """
     @property
     def subjects(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
         """Who or what it is about; at most 16 of 128 bytes."""
@@ -133,10 +138,11 @@ class AddMemoryRequest(google.protobuf.message.Message):
         expires_days: builtins.float | None = ...,
         expire_time: google.protobuf.timestamp_pb2.Timestamp | None = ...,
         request_id: builtins.str = ...,
+        metadata_json: builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["_confidence", b"_confidence", "_decay_rate", b"_decay_rate", "_expires_days", b"_expires_days", "confidence", b"confidence", "decay_rate", b"decay_rate", "event_time", b"event_time", "expire_time", b"expire_time", "expires_days", b"expires_days", "source", b"source"]
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["_confidence", b"_confidence", "_decay_rate", b"_decay_rate", "_expires_days", b"_expires_days", "agent_id", b"agent_id", "category", b"category", "chat_id", b"chat_id", "confidence", b"confidence", "content", b"content", "decay_rate", b"decay_rate", "event_time", b"event_time", "expire_time", b"expire_time", "expires_days", b"expires_days", "key", b"key", "kind", b"kind", "metadata", b"metadata", "request_id", b"request_id", "shared", b"shared", "source", b"source", "subjects", b"subjects", "tags", b"tags", "user_id", b"user_id"]
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["_confidence", b"_confidence", "_decay_rate", b"_decay_rate", "_expires_days", b"_expires_days", "agent_id", b"agent_id", "category", b"category", "chat_id", b"chat_id", "confidence", b"confidence", "content", b"content", "decay_rate", b"decay_rate", "event_time", b"event_time", "expire_time", b"expire_time", "expires_days", b"expires_days", "key", b"key", "kind", b"kind", "metadata", b"metadata", "metadata_json", b"metadata_json", "request_id", b"request_id", "shared", b"shared", "source", b"source", "subjects", b"subjects", "tags", b"tags", "user_id", b"user_id"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__confidence: typing_extensions.TypeAlias = typing.Literal["confidence"]
     _WhichOneofArgType__confidence: typing_extensions.TypeAlias = typing.Literal["_confidence", b"_confidence"]
@@ -947,6 +953,7 @@ class UpdateMemoryRequest(google.protobuf.message.Message):
     METADATA_FIELD_NUMBER: builtins.int
     EXPIRE_TIME_FIELD_NUMBER: builtins.int
     UPDATE_MASK_FIELD_NUMBER: builtins.int
+    METADATA_JSON_FIELD_NUMBER: builtins.int
     agent_id: builtins.str
     """The agent it belongs to. Empty: "default"."""
     user_id: builtins.str
@@ -957,6 +964,8 @@ class UpdateMemoryRequest(google.protobuf.message.Message):
     """The id, or a unique prefix of at least 8 characters. Required."""
     category: builtins.str
     """Its category from now on; as in AddMemory."""
+    metadata_json: builtins.str
+    """As in AddMemory; set with "metadata"."""
     @property
     def tags(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
         """Its tags from now on; as in AddMemory."""
@@ -985,10 +994,11 @@ class UpdateMemoryRequest(google.protobuf.message.Message):
         metadata: collections.abc.Mapping[builtins.str, builtins.str] | None = ...,
         expire_time: google.protobuf.timestamp_pb2.Timestamp | None = ...,
         update_mask: google.protobuf.field_mask_pb2.FieldMask | None = ...,
+        metadata_json: builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["expire_time", b"expire_time", "update_mask", b"update_mask"]
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["agent_id", b"agent_id", "category", b"category", "chat_id", b"chat_id", "expire_time", b"expire_time", "id", b"id", "metadata", b"metadata", "tags", b"tags", "update_mask", b"update_mask", "user_id", b"user_id"]
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["agent_id", b"agent_id", "category", b"category", "chat_id", b"chat_id", "expire_time", b"expire_time", "id", b"id", "metadata", b"metadata", "metadata_json", b"metadata_json", "tags", b"tags", "update_mask", b"update_mask", "user_id", b"user_id"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
 
 Global___UpdateMemoryRequest: typing_extensions.TypeAlias = UpdateMemoryRequest

@@ -274,7 +274,7 @@ class MemoryServiceServicer(object):
         """Stores up to 100 statements that another system has kept, with the ids and times that they have there, and with
         trust IMPORTED. What the owner states already is passed over at once; how the rest stands to it and to each other
         is judged by a job soon after, in the order of event times. Idempotent for ever: an item is known by owner,
-        import_id and external_id, and what was deleted or erased here does not come back. All of a call or nothing. The
+        import_id and external_id, and what was deleted or erased here does not come back. Nothing is evicted for it. The
         caller must be on the admin socket. Errors: INVALID_ARGUMENT (INVALID_FIELD): an item is malformed, named
         memories[3].external_id, and nothing was stored. RESOURCE_EXHAUSTED (LIMIT_EXCEEDED): something is too large.
         """

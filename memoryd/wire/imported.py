@@ -70,13 +70,14 @@ def import_result_to_pb(result: ImportResult) -> memory_pb2.ImportResult:
         id=result.id,
         rejection=result.rejection,
         untaken_fields=result.untaken_fields,
+        masked=result.masked,
     )
 
 
 def import_report_from_pb(answer: Any) -> ImportReport:
     """Return the answer of a call that imports as value."""
     results = (
-        ImportResult(OUTCOME.from_pb(one.outcome), one.id, one.rejection, tuple(one.untaken_fields))
+        ImportResult(OUTCOME.from_pb(one.outcome), one.id, one.rejection, tuple(one.untaken_fields), one.masked)
         for one in answer.results
     )
     return ImportReport(tuple(results), answer.dry_run)

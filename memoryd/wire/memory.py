@@ -13,11 +13,12 @@ from memoryd.model.entity import EntityRef
 from memoryd.model.memory import Draft, Judgement, Kind, Outcome, ShownMemory, Source, State
 from memoryd.model.open_enum import OpenEnum
 from memoryd.model.query import Filter
-from memoryd.model.results import AddResult, Hit, Leg, LegScore, MemoryCount, Miss, Stats
+from memoryd.model.results import AddResult, Hit, Leg, LegScore, Miss
 from memoryd.model.scope import Scope
 from memoryd.model.times import from_us, to_us
 from memoryd.model.trust import Trust
 from memoryd.v1 import memory_pb2, memory_service_pb2
+from memoryd.wire.metadata import metadata_from_pb, texts_of, values_to_json
 
 __all__ = [
     "EnumCodes",
@@ -36,8 +37,6 @@ __all__ = [
     "set_time",
     "source_from_pb",
     "source_to_pb",
-    "stats_from_pb",
-    "stats_to_pb",
     "time_from_pb",
 ]
 
@@ -122,7 +121,8 @@ def memory_to_pb(memory: ShownMemory) -> memory_pb2.Memory:
         subjects=memory.subjects,
         tags=memory.tags,
         category=memory.category,
-        metadata=memory.metadata,
+        metadata=texts_of(memory.metadata),
+        metadata_json=values_to_json(memory.metadata),
         key=memory.key,
         source=source_to_pb(memory.source),
         confidence=memory.confidence,
@@ -163,7 +163,7 @@ def memory_from_pb(message: memory_pb2.Memory) -> ShownMemory:
         subjects=tuple(message.subjects),
         tags=tuple(message.tags),
         category=message.category,
-        metadata=dict(message.metadata),
+        metadata=metadata_from_pb(message),
         key=message.key,
         source=source_from_pb(message.source),
         confidence=message.confidence,
@@ -218,7 +218,8 @@ def draft_to_pb(draft: Draft) -> memory_service_pb2.AddMemoryRequest:
         subjects=draft.subjects,
         tags=draft.tags,
         category=draft.category,
-        metadata=draft.metadata,
+        metadata=texts_of(draft.metadata),
+        metadata_json=values_to_json(draft.metadata),
         key=draft.key,
         source=source_to_pb(draft.source),
         confidence=draft.confidence,
@@ -239,7 +240,7 @@ def draft_from_pb(request: memory_service_pb2.AddMemoryRequest) -> Draft:
         subjects=tuple(request.subjects),
         tags=tuple(request.tags),
         category=request.category,
-        metadata=dict(request.metadata),
+        metadata=metadata_from_pb(request),
         key=request.key,
         source=source_from_pb(request.source) if request.HasField("source") else Source(),
         event_time=time_from_pb(request, "event_time"),
@@ -256,7 +257,9 @@ def filter_to_pb(wanted: Filter) -> memory_pb2.MemoryFilter:
         kinds=sorted(KIND.to_pb(kind) for kind in wanted.kinds),
         subjects=wanted.subjects,
         tags=wanted.tags,
-        metadata=wanted.metadata,
+        metadata=texts_of(wanted.metadata),
+        metadata_json=values_to_json(wanted.metadata),
+        where=wanted.where,
         category=wanted.category,
         path_prefix=wanted.path_prefix,
         import_id=wanted.import_id,
@@ -276,7 +279,8 @@ def filter_from_pb(request: Any) -> Filter:
         kinds=kinds,
         subjects=tuple(message.subjects),
         tags=tuple(message.tags),
-        metadata=dict(message.metadata),
+        metadata=metadata_from_pb(message),
+        where=message.where,
         category=message.category,
         path_prefix=message.path_prefix,
         import_id=message.import_id,
@@ -374,27 +378,3 @@ def result_from_pb(message: memory_pb2.AddResult) -> AddResult:
         message.rejection,
         tuple(message.untaken_fields),
     )
-
-
-def stats_to_pb(stats: Stats) -> memory_service_pb2.GetMemoryStatsResponse:
-    """Return counts as message."""
-    message = memory_service_pb2.GetMemoryStatsResponse(
-        counts=[
-            memory_service_pb2.MemoryCount(
-                kind=KIND.to_pb(item.kind), state=STATE.to_pb(item.state), shared=item.shared, count=item.count
-            )
-            for item in stats.counts
-        ],
-        content_bytes=stats.content_bytes,
-    )
-    set_time(message, "newest_create_time", stats.newest_create_time)
-    return message
-
-
-def stats_from_pb(message: memory_service_pb2.GetMemoryStatsResponse) -> Stats:
-    """Return a message as counts."""
-    counts = tuple(
-        MemoryCount(KIND.from_pb(item.kind), STATE.from_pb(item.state), item.shared, item.count)
-        for item in message.counts
-    )
-    return Stats(counts, time_from_pb(message, "newest_create_time"), message.content_bytes)

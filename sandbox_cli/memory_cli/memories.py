@@ -28,7 +28,7 @@ from memory_cli.unmatched import unmatched
 __all__ = ["add", "confirm", "context", "correct", "delete", "get", "list_memories", "search", "undelete"]
 
 
-def _mapping(pairs: Sequence[tuple[str, str]]) -> dict[str, str]:
+def _mapping(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     mapping = dict(pairs)
     if len(mapping) < len(pairs):
         raise Usage("--meta names a key twice")
@@ -43,6 +43,7 @@ def _filter(args: argparse.Namespace) -> Any:
         subjects=tuple(args.about),
         tags=tuple(args.tag),
         metadata=_mapping(args.meta),
+        where=args.where,
         category=args.category,
         path_prefix=getattr(args, "below", ""),
         import_id=args.import_id,
@@ -55,8 +56,8 @@ def _filter(args: argparse.Namespace) -> Any:
 
 def _is_filtered(args: argparse.Namespace) -> bool:
     """Whether a filter leaves something out."""
-    named = (args.about, args.tag, args.kind, args.meta, args.category, args.import_id, args.since, args.until)
-    return any(named)
+    named = (args.about, args.tag, args.kind, args.meta, args.where, args.category, args.import_id)
+    return any((*named, args.since, args.until))
 
 
 def _missing(legs: Sequence[Any]) -> None:
@@ -181,6 +182,8 @@ def _show(memory: Any, args: argparse.Namespace) -> None:
     if args.json:
         print(as_json(memory))
         return
+    from memoryd.model.validation import metadata_text
+
     rows = {
         "id": memory.id,
         "text": one_line(memory.content),
@@ -190,7 +193,7 @@ def _show(memory: Any, args: argparse.Namespace) -> None:
         "about": ", ".join(memory.subjects),
         "tags": ", ".join(memory.tags),
         "category": memory.category,
-        "metadata": ", ".join(f"{key}={value}" for key, value in memory.metadata.items()),
+        "metadata": ", ".join(f"{key}={metadata_text(value)}" for key, value in memory.metadata.items()),
         "key": memory.key,
         "speaker": memory.source.speaker,
         "said by": memory.said_by,

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 from memory_cli.common import SECONDS
 from memory_cli.helpful_parser import Parser, Version
+from memory_cli.parser_filters import KINDS, add_filters, pair
 from memory_cli.parser_notes import add_notes
 from memory_cli.parser_talk import add_talking
 from memory_cli.parser_update import add_update
@@ -16,7 +17,6 @@ from memory_cli.parser_update import add_update
 __all__ = ["make_parser", "parse_expiry", "parse_past", "parse_time"]
 
 ENTITY_TYPES = ("person", "organization", "project", "location", "other")
-KINDS = ("fact", "preference", "event", "procedure", "reflection", "episode", "note")
 
 LANGUAGES = """\
 languages:
@@ -71,13 +71,6 @@ def parse_time(text: str) -> datetime:
         ) from None
 
 
-def _pair(text: str) -> tuple[str, str]:
-    key, separator, value = text.partition("=")
-    if not separator or not key:
-        raise argparse.ArgumentTypeError(f"{text!r} is not KEY=VALUE")
-    return key, value
-
-
 Command = Callable[[str, str, str], argparse.ArgumentParser]
 """Adds a command: its name, what it does, and examples."""
 
@@ -95,28 +88,6 @@ def _common() -> Parser:
     how.add_argument("--timeout", metavar="SECONDS", type=float, default=10.0, help="give up after so long (10)")
     how.add_argument("--json", action="store_true", help="print JSON with the field names of the contract")
     return common
-
-
-def _filters(parser: argparse.ArgumentParser, *, all_states: bool = False) -> None:
-    text = "in every state: what has expired or was replaced goes too" if all_states else None
-    group = parser.add_argument_group("which", text)
-    group.add_argument("--about", metavar="NAME", action="append", default=[], help="about this subject (repeatable)")
-    group.add_argument("--tag", metavar="TAG", action="append", default=[], help="with this tag (repeatable: all)")
-    group.add_argument("--kind", choices=KINDS, action="append", default=[], help="of this kind (repeatable)")
-    group.add_argument("--category", metavar="NAME", default="", help="of this category")
-    group.add_argument(
-        "--meta", metavar="KEY=VALUE", type=_pair, action="append", default=[], help="with this metadata"
-    )
-    group.add_argument("--import-id", metavar="NAME", default="", help="that came by this import")
-    group.add_argument(
-        "--since", metavar="TIME", type=parse_past, help="happened at this time or later: 3d, 12h, a date"
-    )
-    group.add_argument("--until", metavar="TIME", type=parse_past, help="happened before this time: 3d, 12h, a date")
-    for name, text in (
-        ("--include-expired", "also what has expired"),
-        ("--include-superseded", "also what was replaced"),
-    ):
-        group.add_argument(name, action="store_true", help=argparse.SUPPRESS if all_states else text)
 
 
 def make_parser(first: str = "") -> argparse.ArgumentParser:
@@ -176,7 +147,9 @@ def _add_add(command: Command) -> None:
     add.add_argument("--tag", metavar="TAG", action="append", default=[], help="a label (repeatable)")
     add.add_argument("--kind", choices=KINDS, default="fact", help="what sort of statement (fact)")
     add.add_argument("--category", metavar="NAME", default="", help="a category of your own")
-    add.add_argument("--meta", metavar="KEY=VALUE", type=_pair, action="append", default=[], help="data of your own")
+    add.add_argument(
+        "--meta", metavar="KEY=TEXT", type=pair, action="append", default=[], help="data of your own (or KEY:=JSON)"
+    )
     add.add_argument("--key", default="", help="your name for it: replaces what was stored under that name")
     add.add_argument("--expires", metavar="WHEN", type=parse_expiry, help="2w, 3d, 12h, 90m, or 2026-12-31")
     add.add_argument(
@@ -215,7 +188,7 @@ def _add_looking(command: Command) -> None:
     search.add_argument(
         "--why-not", metavar="ID", default="", help="also say why this memory is not found, or at which place it is"
     )
-    _filters(search)
+    add_filters(search, parse_past)
     search.add_argument("--below", metavar="PATH", default="", help="of notes: only this path and what lies below it")
 
     listing = command(
@@ -225,7 +198,7 @@ def _add_looking(command: Command) -> None:
     )
     listing.add_argument("-n", "--limit", metavar="N", type=int, default=20, help="how many at the most (20)")
     listing.add_argument("--all", action="store_true", help="everything, however much")
-    _filters(listing)
+    add_filters(listing, parse_past)
 
     command("get", "show one memory with all its fields", "  memory get k3j5x2ab\n").add_argument(
         "id", help="the id, or at least 8 characters of it"
@@ -252,7 +225,7 @@ def _add_deleting(command: Command) -> None:
     where = delete.add_mutually_exclusive_group()
     where.add_argument("--shared", action="store_const", const=True, default=None, help="only those of the chat")
     where.add_argument("--personal", dest="shared", action="store_const", const=False, help="only one's own")
-    _filters(delete, all_states=True)
+    add_filters(delete, parse_past, all_states=True)
     delete.add_argument("--now", action="store_true", help="erase for good, at once")
     delete.add_argument("--allow-missing", action="store_true", help="what is not there is fine")
     delete.add_argument("--dry-run", action="store_true", help="only show what would go")
@@ -378,7 +351,7 @@ _COMMANDS = {
     "search list get": _add_looking,
     "undelete delete": _add_deleting,
     "correct confirm history why": _add_deciding,
-    "update": lambda command: add_update(command, _pair, parse_expiry),
+    "update": lambda command: add_update(command, pair, parse_expiry),
     "people person forget": _add_people,
     "threads log summary working-memory": add_talking,
     "note notes": add_notes,

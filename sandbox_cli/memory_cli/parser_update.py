@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from typing import Any
 
 __all__ = ["CLEARED", "add_update"]
 
@@ -14,10 +15,10 @@ CLEARED = {"tags": (), "category": "", "metadata": {}, "expires": "never"}
 
 def add_update(
     command: Command,
-    pair: Callable[[str], tuple[str, str]],
+    pair: Callable[[str], tuple[str, Any]],
     expiry: Callable[[str], object],
 ) -> None:
-    """Add the command; `pair` reads KEY=VALUE, `expiry` when something ends."""
+    """Add the command; `pair` reads KEY=TEXT, `expiry` when something ends."""
     update = command(
         "update",
         "set tags, category, metadata or the end of a memory; its text stays",
@@ -28,7 +29,11 @@ def add_update(
     update.add_argument("--tag", metavar="TAG", action="append", help="its tags from now on (repeatable)")
     update.add_argument("--category", metavar="NAME", help="its category from now on")
     update.add_argument(
-        "--meta", metavar="KEY=VALUE", type=pair, action="append", help="all of its metadata from now on (repeatable)"
+        "--meta",
+        metavar="KEY=TEXT",
+        type=pair,
+        action="append",
+        help="all of its metadata from now on (or KEY:=JSON; repeatable)",
     )
     update.add_argument("--expires", metavar="WHEN", type=expiry, help="2w, 3d, 12h, 90m, or 2026-12-31")
     update.add_argument(

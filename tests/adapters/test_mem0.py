@@ -92,7 +92,7 @@ def test_in_a_sandbox_the_socket_says_whose_it_is(world, user):
         with pytest.raises(ScopeMismatch):
             memory.add("x", user_id="another", infer=False)
     with world.admin(user) as host:
-        assert [one.content for one in host.pages(filter=Filter(metadata={"agent_id": '"bot"'}))] == ["Ann likes jazz"]
+        assert [one.content for one in host.pages(filter=Filter(metadata={"agent_id": "bot"}))] == ["Ann likes jazz"]
 
 
 async def test_the_asynchronous_one_says_the_same(daemon, user):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -52,13 +51,13 @@ class Wanted:
 
 def read_filters(given: Mapping[str, Any], *, show_expired: bool) -> Wanted:
     """Return what filters ask for; ValueError for an operator that is not known."""
-    equal: dict[str, str] = {}
+    equal: dict[str, Any] = {}
     tests: list[Test] = []
     for key, value in given.items():
         if key == "user_id" or value is None:
             continue
         if _is_plain(key, value):
-            equal[key] = json.dumps(value, ensure_ascii=False)
+            equal[key] = value
         else:
             tests.append(_test(key, value))
     user_id = given.get("user_id")

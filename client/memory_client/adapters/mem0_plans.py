@@ -11,11 +11,9 @@ from memory_client.adapters.mem0_values import (
     IDS,
     ValidationError,
     checked_id,
-    encoded,
     expiry,
     item_of,
     messages_of,
-    payload_of,
     without_ids,
 )
 from memory_client.adapters.plans import Plan, ask, pause
@@ -87,7 +85,7 @@ class Plans:
             result = yield from ask(
                 "add",
                 message["content"],
-                metadata=encoded(kept),
+                metadata=kept,
                 source=Source(channel=CHANNEL),
                 expire_time=expiry(expiration_date),
                 user_id=user,
@@ -162,7 +160,7 @@ class Plans:
             | {"score": hit.score}
             | ({"score_details": {leg.leg.value: leg.score for leg in hit.explanation}} if explain else {})
             for hit in result.hits
-            if wanted.admits(payload_of(hit.memory))
+            if wanted.admits(hit.memory.metadata)
         ]
         return {"results": found[:top_k]}
 
@@ -174,7 +172,7 @@ class Plans:
         _check_range(top_k, 0.0)
         most = MOST_LISTED if wanted.is_tested else top_k
         memories = yield from self._listed(wanted.filter, self._user(wanted.user_id), most)
-        return {"results": [item_of(memory) for memory in memories if wanted.admits(payload_of(memory))][:top_k]}
+        return {"results": [item_of(memory) for memory in memories if wanted.admits(memory.metadata)][:top_k]}
 
     def _wanted(
         self, filters: Mapping[str, Any] | None, more: Mapping[str, Any], method: str, *, show_expired: bool
@@ -243,7 +241,7 @@ class Plans:
             raise ValueError(f"Memory with id {memory_id} not found. Please provide a valid 'memory_id'")
         given: dict[str, Any] = {}
         if metadata is not None:
-            given["metadata"] = {**memory.metadata, **encoded(without_ids(metadata))}
+            given["metadata"] = {**memory.metadata, **without_ids(metadata)}
         if expiration_date is not UNSET:
             given["expire_time"] = expiry(expiration_date) or "never"
         if given:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import logging
 from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
@@ -16,11 +15,9 @@ __all__ = [
     "IDS",
     "ValidationError",
     "checked_id",
-    "encoded",
     "expiry",
     "item_of",
     "messages_of",
-    "payload_of",
     "without_ids",
 ]
 
@@ -78,26 +75,9 @@ def without_ids(metadata: Mapping[str, Any] | None) -> dict[str, Any]:
     return {key: value for key, value in (metadata or {}).items() if key not in {*IDS, "actor_id"}}
 
 
-def encoded(metadata: Mapping[str, Any]) -> dict[str, str]:
-    """Return metadata as memoryd keeps it: each value as JSON."""
-    return {str(key): json.dumps(value, ensure_ascii=False) for key, value in metadata.items()}
-
-
-def payload_of(memory: ShownMemory) -> dict[str, Any]:
-    """Return the metadata of a memory as it was given; that of another program as text."""
-
-    def decoded(text: str) -> Any:
-        try:
-            return json.loads(text)
-        except ValueError:
-            return text
-
-    return {key: decoded(value) for key, value in memory.metadata.items()}
-
-
 def item_of(memory: ShownMemory) -> dict[str, Any]:
     """Return a memory in mem0's form."""
-    payload = payload_of(memory)
+    payload = dict(memory.metadata)
     item: dict[str, Any] = {
         "id": memory.id,
         "memory": memory.content,

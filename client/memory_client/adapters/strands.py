@@ -64,7 +64,7 @@ class MemorydStore(MemoryStore):
 
     async def add(self, content: str, metadata: dict[str, Any] | None = None) -> Any:
         """Store a statement; ValueError for one that is declined, as it holds a credential."""
-        kept = {str(key): str(value) for key, value in (metadata or {}).items()}
+        kept = {str(key): value for key, value in (metadata or {}).items()}
         call = self._client.add(content, metadata=kept, source=Source(channel="strands"))
         result = await self._away.instead(None, call)
         if result is None:

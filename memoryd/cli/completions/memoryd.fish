@@ -50,7 +50,7 @@ function _shtab_memoryd_using
 end
 
 set -g _shtab_memoryd_commands serve check backup 'backup take' 'backup list' 'backup verify' 'backup prune' 'backup snapshot' restore upgrade downgrade status gc decay enrich reembed compact metrics verify export import review 'review list' 'review approve' 'review reject' jobs 'jobs list' 'jobs show' 'jobs run' 'jobs retry' 'jobs cancel' consolidate reflect sessions users user 'user erase' sandbox 'sandbox open' 'sandbox list' 'sandbox close' grant 'grant list' 'grant memories' 'grant forget' token 'token issue' 'token attenuate' 'token inspect' 'token revoke' 'token rotate' audit completion
-set -g _shtab_memoryd_opts_with_value --accept-loss --agent --allow --as --at --audience --call --calls-per-second --chat --config --connections --data-dir --door --encrypt-to --forgotten --format --grant --id --identity --import-id --keep-days --label --ledger --limit --map --mount --on-conflict --out --outcome --output --rpc --since --socket --state --stored-bytes --stored-memories --text --thread --to-schema --token-file --transaction --ttl --until --user --via --writes-per-day -n -o
+set -g _shtab_memoryd_opts_with_value --accept-loss --agent --allow --as --at --audience --call --calls-per-second --chat --config --connections --data-dir --door --encrypt-to --forgotten --format --grant --id --identity --import-id --keep-days --label --ledger --limit --map --mount --on-conflict --out --outcome --output --prefix --rpc --since --socket --state --stored-bytes --stored-memories --text --thread --to-schema --token-file --transaction --ttl --until --user --via --writes-per-day -n -o
 
 complete -c memoryd -e
 complete -c memoryd -f
@@ -220,6 +220,7 @@ complete -c memoryd -n '_shtab_memoryd_using import' -l chat -x -d 'the chat; wi
 complete -c memoryd -n '_shtab_memoryd_using import' -l agent -x -d 'the agent (default: '"'"'default'"'"')'
 complete -c memoryd -n '_shtab_memoryd_using import' -l shared -d 'what the chat keeps, and not the user'
 complete -c memoryd -n '_shtab_memoryd_using import' -l map -x -d 'take the user (or agent, chat) from this field of the file (repeatable)'
+complete -c memoryd -n '_shtab_memoryd_using import' -l prefix -x -d 'put notes below this path, as one for each project'
 complete -c memoryd -n '_shtab_memoryd_using import' -l import-id -x -d 'what the import is called; the same file under the same name comes once (default: the format)'
 complete -c memoryd -n '_shtab_memoryd_using; and test $_shtab_memoryd_npos -eq 0' -a review -d 'Show and decide what was learnt and waits to be approved, where memory.extraction_review is on.'
 complete -c memoryd -n '_shtab_memoryd_using review' -s h -l help -d 'show this help message and exit'

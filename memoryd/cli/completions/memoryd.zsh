@@ -390,6 +390,7 @@ _shtab_memoryd_import_options=(
   "--agent[the agent (default\: \'default\')]:ID:"
   "--shared[what the chat keeps, and not the user]"
   "*--map[take the user (or agent, chat) from this field of the file (repeatable)]:user=FIELD:"
+  "--prefix[put notes below this path, as one for each project]:PATH:"
   "--import-id[what the import is called\; the same file under the same name comes once (default\: the format)]:NAME:"
   ":the export, file or folder\; -\: standard input:"
 )

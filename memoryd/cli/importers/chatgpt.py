@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from memoryd.cli.importers.items import Item, Skipped, id_of, label, lines_of, said, time_of
+from memoryd.cli.importers.items import Item, Skipped, digest, guarded, id_of, label, lines_of, said, time_of
 from memoryd.cli.importers.source import Source
 
 __all__ = ["read"]
@@ -27,14 +27,14 @@ def read(source: Source) -> Iterator[Item]:
         for _, file in files:
             for number, talk in source.records(file):
                 if isinstance(talk, Mapping) and isinstance(talk.get("mapping"), Mapping):
-                    yield from _conversation(talk, number)
+                    yield from guarded(_conversation(talk), f"item {number}")
                 else:
                     yield Skipped(place=f"item {number}", reason="it is no conversation")
 
 
-def _conversation(talk: Mapping[str, Any], number: int) -> Iterator[Item]:
+def _conversation(talk: Mapping[str, Any]) -> Iterator[Item]:
     nodes = talk["mapping"]
-    name = talk.get("conversation_id") or talk.get("id") or f"item {number}"
+    name = talk.get("conversation_id") or talk.get("id") or f"untitled-{digest(talk.get('create_time'), *nodes)}"
     place = f"conversation {label(name)}"
     branch = _branch(nodes, talk.get("current_node"))
     if not any(_message(nodes.get(node)) for node in branch):
@@ -75,18 +75,18 @@ def _said(
 ) -> Iterator[Item]:
     place = f"{place}, message {label(node)}"
     content, author = _object(message, "content"), _object(message, "author")
-    kind, role = content.get("content_type"), author.get("role")
+    kind, role = str(content.get("content_type") or ""), str(author.get("role") or "")
     reason = ""
     if role == "system" or _object(message, "metadata").get("is_visually_hidden_from_conversation"):
         reason = "it is hidden, or the system's"
-    elif role == "tool" or kind in {"code", "execution_output"}:
-        reason = "it is a tool's"
+    elif role == "tool" or kind in {"code", "execution_output"} or message.get("recipient") not in (None, "all"):
+        reason = "it is a tool's, or for one"
     elif kind in REASONING:
         reason = "it is reasoning"
     elif role not in ROLES:
         reason = "its role is neither user nor assistant"
     elif kind not in TEXTS:
-        reason = f"it is of the type {label(kind)}"
+        reason = f"it is of the type {label(kind) or 'unknown'}"
     text = _text(content)
     if reason or not text.strip():
         yield Skipped(place=place, reason=reason or "it is empty")

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
+from itertools import islice
 from typing import IO, NamedTuple
 
 from memoryd.cli.importers.items import Item
-from memoryd.cli.importers.source import Source
+from memoryd.cli.importers.source import PACKED, Source
 from memoryd.errors import InvalidArgument
 
 __all__ = ["EXPORT", "FORMATS", "Format", "format_of", "reader_of"]
@@ -19,6 +21,7 @@ EXPORT = "memoryd"
 TOKEN = re.compile(rb'"((?:[^"\\]|\\.)*+)"(?=\s*:)|"(?:[^"\\]|\\.)*+"|[\[\]{}]', re.DOTALL)
 """A key, another text, or what begins or ends a list or an object."""
 MOST_LEVELS = 2  # of lists and objects in which a key tells what a file is
+LOOKED_THROUGH = 100  # files of a folder
 LOOKED_AT = 1 << 18  # bytes from which a file is guessed
 Read = Callable[[Source], Iterator[Item]]
 
@@ -53,6 +56,7 @@ KEYS = {
     "namespace": "langgraph",
     "memory": "mem0",
     "results": "mem0",
+    "memories": "mem0",
     "fact": "graphiti",
     "edges": "graphiti",
     "episodes": "graphiti",
@@ -99,7 +103,10 @@ def _of_folder(source: Source) -> str:
             return _of_json(files[0][1])
     if "MEMORY.md" in names:
         return "claude-code"
-    return "markdown" if any(name.endswith(".md") for name in names) else ""
+    pages = list(islice(source.path.rglob("*.md"), LOOKED_THROUGH))
+    if any(b"permalink:" in _beginning(Source(path)) for path in pages if path.is_file() and not path.is_symlink()):
+        return "basic-memory"
+    return "markdown" if pages else ""
 
 
 def _beginning(source: Source) -> bytes:
@@ -109,7 +116,10 @@ def _beginning(source: Source) -> bytes:
 
 def _of_json(file: IO[bytes]) -> str:
     """Return what the beginning of JSON, or of lines of JSON, tells; "" where it tells nothing."""
-    data = file.read(LOOKED_AT)
+    try:
+        data = file.read(LOOKED_AT).removeprefix(codecs.BOM_UTF8)
+    except PACKED:
+        return ""
     line = data.lstrip().split(b"\n", 1)[0].decode("utf-8", "replace")
     try:
         first, _ = json.JSONDecoder().raw_decode(line)
@@ -117,6 +127,8 @@ def _of_json(file: IO[bytes]) -> str:
         first = None
     if isinstance(first, Mapping) and isinstance(first.get("type"), str):
         return TYPES.get(first["type"], "")
+    if isinstance(first, str) or (isinstance(first, Mapping) and isinstance(first.get("content"), str)):
+        return "graphiti" if isinstance(first, Mapping) and "uuid" in first else "jsonl"
     return next((KEYS[key] for key in _keys(data) if key in KEYS), "")
 
 

@@ -6,12 +6,27 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from memoryd.cli.importers.items import Item, Skipped, id_of, label, of_whom, said, stated, time_of
+from memoryd.cli.importers.items import (
+    Item,
+    Skipped,
+    digest,
+    guarded,
+    id_of,
+    label,
+    of_whom,
+    said,
+    stated,
+    time_of,
+    unreadable,
+)
 from memoryd.cli.importers.source import Source
 
 __all__ = ["read"]
 
 SPEAKER = re.compile(r"^\s*(?P<name>[^\W\d_][^:\n]{0,60}?)\s*(?:\((?P<role>user|assistant|system)\))?:\s+")
+ROLES = {"user": "user", "assistant": "assistant", "system": "system", "tool": "tool", "function": "tool"}
+"""What Zep calls the role of a message."""
+LONGEST_NAME = 100  # characters of a line in which a speaker is named
 ASSISTANTS = frozenset({"assistant", "ai", "bot", "agent"})
 
 
@@ -20,7 +35,7 @@ def read(source: Source) -> Iterator[Item]:
     with source.opened("*.json") as files:
         for _, file in files:
             for number, record in source.records(file, "edges", "facts", "episodes"):
-                yield from _record(record, number)
+                yield from guarded(_record(record, number), f"item {number}")
 
 
 def _record(record: object, number: int) -> Iterator[Item]:
@@ -33,12 +48,19 @@ def _record(record: object, number: int) -> Iterator[Item]:
 
 
 def _edge(record: Mapping[str, Any]) -> Iterator[Item]:
-    held, made = time_of(record.get("valid_at")), time_of(record.get("created_at"))
+    held, made = time_of(record.get("valid_at"), may_come=True), time_of(record.get("created_at"))
     ended = time_of(record.get("invalid_at")) or time_of(record.get("expired_at"))
+    if made is not None and ended is not None:
+        made = min(made, ended, *((held,) if held is not None else ()))  # it was taken in after it had ended
+    wrong = unreadable(record, "valid_at", "created_at", "invalid_at", "expired_at")
+    if wrong:
+        yield Skipped(place=f"edge {label(record.get('uuid'))}", whose=of_whom(record), reason=wrong)
+        return
+    name = record.get("uuid") or f"fact:{digest(record['fact'], record.get('valid_at'))}"
     yield from stated(
         record["fact"],
-        record.get("uuid"),
-        f"edge {label(record.get('uuid'))}",
+        name,
+        f"edge {label(name)}",
         whose=of_whom(record),
         create_time=made,
         event_time=held or made,
@@ -55,7 +77,9 @@ def _episode(record: Mapping[str, Any]) -> Iterator[Item]:
         return
     time = time_of(record.get("valid_at")) or time_of(record.get("created_at"))
     thread = f"graphiti:{id_of(record.get('group_id') or 'episodes')}"
-    for n, (name, role, text) in enumerate(_turns(record["content"])):
+    given = ROLES.get(str(record.get("role_type")))
+    turns = _turns(record["content"]) if given is None else [(str(record.get("role") or ""), given, record["content"])]
+    for n, (name, role, text) in enumerate(turns):
         speaker = name if role == "user" else ""
         yield from said(
             thread, f"{record['uuid']}:{n}", text, place, whose=whose, role=role, name=label(speaker), create_time=time
@@ -66,7 +90,7 @@ def _turns(content: str) -> Iterator[tuple[str, str, str]]:
     """Yield who says what, with the role, of a text with a name and a colon before each turn."""
     name, role, lines = "", "user", list[str]()
     for line in content.splitlines():
-        found = SPEAKER.match(line)
+        found = SPEAKER.match(line[:LONGEST_NAME])
         if found is None:
             lines.append(line)
             continue

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -26,6 +27,7 @@ __all__ = [
     "Skipped",
     "Statement",
     "digest",
+    "guarded",
     "id_of",
     "kept",
     "label",
@@ -36,13 +38,16 @@ __all__ = [
     "said",
     "stated",
     "time_of",
+    "unreadable",
 ]
 
 _NO_ONE: Mapping[str, str] = MappingProxyType({})
 OWNERS = ("user_id", "agent_id", "chat_id", "group_id")
 """The fields by which files say whose an item is."""
-WRONG = (MemorydError, TypeError, ValueError, AttributeError)
+WRONG = (MemorydError, TypeError, ValueError, AttributeError, KeyError, OverflowError, RecursionError)
 """What a field of a file brings about that is not as it should be."""
+SECONDS = re.compile(r"\d{9,13}(\.\d{1,9})?")
+"""A number of seconds or milliseconds, written as a text."""
 LONGEST_TIME = 1e11  # seconds since 1970 from which a number is one of milliseconds
 
 
@@ -99,7 +104,8 @@ def stated(
     """Yield a memory, or why it can be none; further arguments as the fields of Draft."""
     metadata, left_out = metadata_of(more.pop("metadata", {}))
     for name in left_out:
-        yield Skipped(place=place, whose=whose, reason=f"its metadata {label(name)} is too long")
+        reason = "its metadata is in part too long, and that part is left out"
+        yield Skipped(place=f"{place}, metadata {label(name)}", whose=whose, reason=reason)
     try:
         draft = Draft(content=plain(content), metadata=metadata, **more)
         item = ImportDraft(
@@ -113,6 +119,14 @@ def stated(
         yield Skipped(place=place, whose=whose, reason=_reason(error))
         return
     yield Statement(place=place, whose=whose, draft=item)
+
+
+def guarded(items: Iterator[Item], place: str) -> Iterator[Item]:
+    """Yield the items of one record; of what cannot be read of it that it is malformed."""
+    try:
+        yield from items
+    except WRONG:
+        yield Skipped(place=place, reason="it is malformed")
 
 
 def said(
@@ -155,15 +169,17 @@ def kept(
 def _reason(error: Exception) -> str:
     """Return why an item is none, in words that are the same for all items and hold nothing of theirs."""
     if not isinstance(error, MemorydError):
-        return "one of its fields is of another type than memoryd keeps"
+        return "one of its fields has a value of a wrong type"
     if error.reason == "LIMIT_EXCEEDED":
-        return f"its {error.field or 'content'} is larger than memoryd keeps"
-    return f"its {error.field or 'content'} is none that memoryd keeps"
+        return f"its {error.field or 'content'} is larger than memoryd takes"
+    return f"its {error.field or 'content'} is not valid"
 
 
 def plain(value: object) -> str:
     """Return a text as it can be stored; of what is none its JSON."""
-    text = value if isinstance(value, str) else "" if value is None else json.dumps(value, ensure_ascii=False)
+    text = (
+        value if isinstance(value, str) else "" if value is None else json.dumps(value, ensure_ascii=False, default=str)
+    )
     return clean(text, limits.MAX_MESSAGE_BYTES)
 
 
@@ -191,6 +207,8 @@ def time_of(value: object, *, may_come: bool = False) -> datetime | None:
     try:
         if isinstance(value, bool) or value is None:
             return None
+        if isinstance(value, str) and SECONDS.fullmatch(value.strip()):
+            value = float(value)
         if isinstance(value, int | float):
             time = datetime.fromtimestamp(value / 1000 if abs(value) > LONGEST_TIME else value, UTC)
         else:
@@ -201,14 +219,21 @@ def time_of(value: object, *, may_come: bool = False) -> datetime | None:
     return time if may_come or time <= datetime.now(UTC) - timedelta(seconds=1) else None
 
 
+def unreadable(record: Mapping[str, Any], *names: str) -> str:
+    """Return why a record cannot be placed in time: one of its times is given, and cannot be read; "" where none is."""
+    given = ((name, record.get(name)) for name in names)
+    wrong = (name for name, value in given if value not in (None, "") and time_of(value, may_come=True) is None)
+    return next((f"its {name} is no time" for name in wrong), "")
+
+
 def of_whom(record: Mapping[str, Any]) -> dict[str, str]:
     """Return what a record says of whose it is."""
     return {name: plain(record[name]) for name in OWNERS if record.get(name)}
 
 
-def metadata_of(values: object) -> tuple[dict[str, str], list[str]]:
-    """Return metadata as memoryd keeps it, other values as JSON, and the names of what is too long for it."""
-    kept_values: dict[str, str] = {}
+def metadata_of(values: object) -> tuple[dict[str, Any], list[str]]:
+    """Return metadata as memoryd keeps it, and the names of what is too long for it."""
+    kept_values: dict[str, Any] = {}
     left_out: list[str] = []
     for name, value in values.items() if isinstance(values, Mapping) else ():
         key, text = plain(name), plain(value)
@@ -220,7 +245,7 @@ def metadata_of(values: object) -> tuple[dict[str, str], list[str]]:
             and len(text.encode()) <= limits.MAX_METADATA_VALUE_BYTES
             and len(kept_values) < limits.MAX_METADATA_KEYS
         ):
-            kept_values[key] = text
+            kept_values[key] = text if isinstance(value, str) else json.loads(text)
         else:
             left_out.append(key)
     return kept_values, left_out

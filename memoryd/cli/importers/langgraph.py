@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from memory_client.adapters.langgraph_items import ROOT, item_content, item_path
 
-from memoryd.cli.importers.items import Item, Skipped, kept, label, time_of
+from memoryd.cli.importers.items import Item, Skipped, guarded, kept, label, time_of
 from memoryd.cli.importers.source import Source
 
 __all__ = ["read"]
@@ -20,11 +20,10 @@ def read(source: Source) -> Iterator[Item]:
         file.seek(0)
         if is_list:
             for number, record in source.records(file):
-                yield from _item(record, f"item {number}")
+                yield from guarded(_item(record, f"item {number}"), f"item {number}")
             return
-    for number, values in source.lines():
-        for value in (None,) if values is None else values:
-            yield from _item(value, f"line {number}")
+    for number, value in source.lines():
+        yield from guarded(_item(value, f"line {number}"), f"line {number}")
 
 
 def _item(record: object, place: str) -> Iterator[Item]:

@@ -6,7 +6,19 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from memoryd.cli.importers.items import Item, Skipped, id_of, kept, label, lines_of, said, stated, time_of
+from memoryd.cli.importers.items import (
+    Item,
+    Skipped,
+    digest,
+    guarded,
+    id_of,
+    kept,
+    label,
+    lines_of,
+    said,
+    stated,
+    time_of,
+)
 from memoryd.cli.importers.source import Damaged, Source
 
 __all__ = ["read"]
@@ -20,26 +32,31 @@ def read(source: Source) -> Iterator[Item]:
     whole = source.whole()
     if not isinstance(whole, Mapping) or not isinstance(whole.get("agents"), list):
         raise Damaged(f"{source.path} is no file of a Letta agent: it has no agents")
-    blocks = {block.get("id"): block for block in _objects(whole, "blocks")}
+    blocks = {str(block.get("id")): block for block in _objects(whole, "blocks")}
     for n, agent in enumerate(_objects(whole, "agents")):
-        name = label(agent.get("name") or agent.get("id") or f"agent {n + 1}")
-        ids = agent.get("block_ids")
-        for block_id in ids if isinstance(ids, list) else ():
-            block = blocks.get(block_id) if isinstance(block_id, str) else None
-            if block is not None:
-                place = f"agent {name}, block {label(block.get('label'))}"
-                yield from kept(f"letta/{_part(name)}/{_part(block.get('label'))}", _text(block.get("value")), place)
-        for message in _objects(agent, "messages"):
-            yield from _message(message, name)
-        for passage in (one for field in PASSAGES for one in _objects(agent, field)):
-            place = f"agent {name}, passage {label(passage.get('id'))}"
-            made = time_of(passage.get("created_at"))
-            yield from stated(passage.get("text"), passage.get("id"), place, create_time=made, event_time=made)
+        yield from guarded(_agent(agent, blocks, n), f"agent {n + 1}")
+
+
+def _agent(agent: Mapping[str, Any], blocks: Mapping[str, Mapping[str, Any]], n: int) -> Iterator[Item]:
+    name = label(agent.get("name") or agent.get("id") or f"agent {n + 1}")
+    ids = agent.get("block_ids")
+    for block_id in ids if isinstance(ids, list) else ():
+        block = blocks.get(block_id) if isinstance(block_id, str) else None
+        if block is not None:
+            place = f"agent {name}, block {label(block.get('label'))}"
+            yield from kept(f"letta/{_part(name)}/{_part(block.get('label'))}", _text(block.get("value")), place)
+    for message in _objects(agent, "messages"):
+        yield from _message(message, name)
+    for passage in (one for field in PASSAGES for one in _objects(agent, field)):
+        place = f"agent {name}, passage {label(passage.get('id'))}"
+        made = time_of(passage.get("created_at"))
+        there = passage.get("id") or f"passage:{digest(passage.get('text'))}"
+        yield from stated(passage.get("text"), there, place, create_time=made, event_time=made)
 
 
 def _message(message: Mapping[str, Any], name: str) -> Iterator[Item]:
     place = f"agent {name}, message {label(message.get('id'))}"
-    role = message.get("role")
+    role = str(message.get("role"))
     if role not in ROLES:
         yield Skipped(place=place, reason="it is the system's, or a tool's")
         return
@@ -47,7 +64,8 @@ def _message(message: Mapping[str, Any], name: str) -> Iterator[Item]:
     texts = (
         [_text(part.get("text")) for part in content if isinstance(part, Mapping)] if isinstance(content, list) else []
     )
-    text = lines_of(texts) if texts else _text(content)
+    sent = [_sent(call) for call in _objects(message, "tool_calls")]
+    text = lines_of(sent) or (lines_of(texts) if texts else _text(content))
     if role == "user":
         text = _unwrapped(text)
     if not text.strip():
@@ -55,12 +73,24 @@ def _message(message: Mapping[str, Any], name: str) -> Iterator[Item]:
         return
     yield from said(
         f"letta:{id_of(name)}",
-        message.get("id"),
+        message.get("id") or digest(role, text, message.get("created_at")),
         text,
         place,
         role=role,
         create_time=time_of(message.get("created_at")),
     )
+
+
+def _sent(call: Mapping[str, Any]) -> str:
+    """Return what a call sends to the user: with it, what else an assistant writes is what it thinks."""
+    function = call.get("function")
+    if not isinstance(function, Mapping) or function.get("name") != "send_message":
+        return ""
+    try:
+        arguments = json.loads(_text(function.get("arguments")))
+    except (ValueError, RecursionError):
+        return ""
+    return _text(arguments.get("message")) if isinstance(arguments, Mapping) else ""
 
 
 def _unwrapped(text: str) -> str:

@@ -5,22 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 
-from memoryd.cli.importers.items import Item, Skipped, digest, label, plain, stated
+from memoryd.cli.importers.items import Item, Skipped, digest, guarded, label, plain, stated
 from memoryd.cli.importers.source import Source
 
 __all__ = ["read"]
+
+A_WHILE = timedelta(minutes=1)  # before the file was written: in it each item has a microsecond of its own
 
 
 def read(source: Source) -> Iterator[Item]:
     """Yield a statement for each observation, and for each relation."""
     made = datetime.fromtimestamp(int(source.path.stat().st_mtime), UTC)
     count = 0
-    for number, values in source.lines():
-        place = f"line {number}"
-        for value in (None,) if values is None else values:
-            for item in _entry(value, place, min(made, datetime.now(UTC)), count):
-                count += 1
-                yield item
+    for number, value in source.lines():
+        entry = _entry(value, f"line {number}", min(made, datetime.now(UTC)), count)
+        for item in guarded(entry, f"line {number}"):
+            count += 1
+            yield item
 
 
 def _entry(value: object, place: str, made: datetime, count: int) -> Iterator[Item]:
@@ -35,7 +36,7 @@ def _entry(value: object, place: str, made: datetime, count: int) -> Iterator[It
                 text,
                 f"observation:{digest(name, text)}",
                 place,
-                create_time=made - timedelta(hours=1) + timedelta(microseconds=count + n),
+                create_time=made - A_WHILE + timedelta(microseconds=count + n),
                 subjects=(name,) if name else (),
                 metadata={"entity_type": value.get("entityType")},
             )
@@ -45,7 +46,7 @@ def _entry(value: object, place: str, made: datetime, count: int) -> Iterator[It
             f"{one} {how} {other}".strip(),
             f"relation:{digest(one, how, other)}",
             place,
-            create_time=made - timedelta(hours=1) + timedelta(microseconds=count),
+            create_time=made - A_WHILE + timedelta(microseconds=count),
             subjects=tuple(dict.fromkeys(filter(None, (one, other)))),
         )
     else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import contextlib
 import json
+import lzma
 import re
 import sqlite3
 import zipfile
@@ -27,9 +28,13 @@ WHOLE = 64 << 20  # bytes of a file that is read at once
 A_BIT = 1 << 20  # bytes of a long list that are read at once
 LONGEST_VALUE = 64 << 20  # characters of one value of a list
 A_TOKEN = 16  # characters within which a value may be cut off: a number, or an escape
-COMPUTED = "SELECT 1 FROM sqlite_master WHERE type = 'view' OR sql LIKE 'CREATE VIRTUAL%'"
+COMPUTED = "SELECT 1 FROM sqlite_master WHERE type = 'view' OR (type = 'table' AND rootpage = 0)"
 """What computes its rows, maybe without an end."""
+LEAST_ROW = 4  # bytes that a row takes
+SOME_ROWS = 10_000  # of a log, which the size of the file does not count
 SPACES = re.compile(r"\s*")
+PACKED = (zipfile.BadZipFile, EOFError, zlib.error, lzma.LZMAError, OSError)
+"""What a damaged archive brings about."""
 SQLITE = b"SQLite format 3\0"
 
 
@@ -62,6 +67,18 @@ class Source:
             return False
         with self.path.open("rb") as file:
             return file.read(len(SQLITE)) == SQLITE
+
+    def names(self) -> list[str]:
+        """Return the names of what an archive or a folder has; none of a file."""
+        if self.is_folder:
+            return sorted(path.name for path in self.path.iterdir())
+        if not self.is_archive:
+            return []
+        try:
+            with zipfile.ZipFile(self.path) as archive:
+                return sorted(archive.namelist())
+        except (zipfile.BadZipFile, NotImplementedError) as error:
+            raise Damaged(f"{self.path} is no whole zip file: {error}") from None
 
     @contextlib.contextmanager
     def opened(self, *patterns: str) -> Iterator[list[tuple[str, IO[bytes]]]]:
@@ -115,7 +132,11 @@ class Source:
         A list is read bit by bit, however long it is. Of an object the lists under some keys are read, as a whole. None
         stands for a value that is nested too deep.
         """
-        if file.read(1 << 16).lstrip()[:1] == b"[":
+        try:
+            is_list = file.read(1 << 16).removeprefix(codecs.BOM_UTF8).lstrip()[:1] == b"["
+        except PACKED:
+            raise Damaged(f"{self.path} is damaged") from None
+        if is_list:
             file.seek(0)
             values: Iterable[Any] = _Values(file, str(self.path))
         else:
@@ -140,36 +161,53 @@ class Source:
             data = file.read(WHOLE + 1)
             if len(data) > WHOLE:
                 raise Damaged(f"{self.path} has more than {WHOLE} bytes, and is no list")
-            return json.loads(data)
-        except (ValueError, RecursionError, zipfile.BadZipFile, EOFError, zlib.error):
-            raise Damaged(f"{self.path} is no JSON, or cut or damaged") from None
+            return json.loads(data.removeprefix(codecs.BOM_UTF8))
+        except (ValueError, RecursionError, *PACKED):
+            raise Damaged(
+                f"{self.path} is no JSON, or cut or damaged; name its sort with --as if it is another"
+            ) from None
 
-    def lines(self) -> Iterator[tuple[int, list[Any] | None]]:
-        """Yield each line that says something, with its number: the JSON values on it, None where it is none."""
+    def lines(self) -> Iterator[tuple[int, Any]]:
+        """Yield each JSON value with the number of its line; None for a line, or the rest of one, that is none."""
         with self.path.open("rb") as file:
             number = 0
             while line := file.readline(LONGEST_LINE + 1):
                 number += 1
+                line = line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
                 if len(line) > LONGEST_LINE:
                     raise Damaged(f"{self.path}: line {number} has more than {LONGEST_LINE} bytes")
                 if line.strip():
-                    yield number, _values_on(line)
+                    for value in _values_on(line):
+                        yield number, value
 
     @contextlib.contextmanager
     def database(self) -> Iterator[sqlite3.Connection]:
-        """Open a database of SQLite, to be read alone; Damaged."""
-        with contextlib.closing(
-            sqlite3.connect(f"{self.path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)
-        ) as con:
+        """Open a database of SQLite, to be read alone, with what its log holds; Damaged."""
+        log = self.path.with_name(f"{self.path.name}-wal")
+        has_log = log.exists() and log.stat().st_size > 0
+        mode = "mode=ro" if has_log else "mode=ro&immutable=1"
+        with contextlib.closing(sqlite3.connect(f"{self.path.absolute().as_uri()}?{mode}", uri=True)) as con:
             con.text_factory = lambda data: data.decode("utf-8", "replace")
             con.row_factory = sqlite3.Row
+            con.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST_LINE)
             try:
                 con.execute("PRAGMA trusted_schema = OFF")
                 if any(con.execute(COMPUTED)):
                     raise Damaged(f"{self.path} has views or virtual tables, which are not read")
                 yield con
-            except (sqlite3.Error, IndexError) as error:  # or a column is not there
-                raise Damaged(f"{self.path} cannot be read: {error}") from None
+            except (sqlite3.Error, IndexError, KeyError) as error:  # or a column is not there
+                text = "".join(letter if letter.isprintable() else " " for letter in str(error))
+                raise Damaged(f"{self.path} cannot be read: {text[:200]}") from None
+
+    def rows(self, con: sqlite3.Connection, table: str) -> Iterator[dict[str, Any]]:
+        """Yield the rows of a table as they lie there; Damaged where they are more than the file has room for."""
+        if any(column["hidden"] for column in con.execute(f"PRAGMA table_xinfo({table})")):
+            raise Damaged(f"{self.path} has columns that are computed, which are not read")
+        most = self.path.stat().st_size // LEAST_ROW + SOME_ROWS
+        for count, row in enumerate(con.execute(f"SELECT * FROM {table}")):  # noqa: S608  a name of ours
+            if count > most:
+                raise Damaged(f"{self.path} has more rows than it has room for")
+            yield dict(row)
 
     def tables(self) -> frozenset[str]:
         """Return the names of the tables of a database."""
@@ -177,20 +215,18 @@ class Source:
             return frozenset(row["name"] for row in con.execute("SELECT name FROM sqlite_master WHERE type = 'table'"))
 
 
-def _values_on(line: bytes) -> list[Any] | None:
-    """Return the JSON values of a line, also where two were written without an end of line between them."""
-    decoder, values, at = json.JSONDecoder(), [], 0
+def _values_on(line: bytes) -> list[Any]:
+    """Return the JSON values of a line, also where two stand on it; a None for what is no JSON, or nested too deep."""
+    decoder, values, at = json.JSONDecoder(), list[Any](), 0
     try:
         text = line.decode().strip()
         while at < len(text):
             value, at = decoder.raw_decode(text, at)
-            if depth_of(value) > MOST_DEPTH:
-                return None
-            values.append(value)
-            while at < len(text) and text[at].isspace():
-                at += 1
+            values.append(value if depth_of(value) <= MOST_DEPTH else None)
+            found = SPACES.match(text, at)
+            at = at if found is None else found.end()
     except (ValueError, RecursionError):
-        return values or None
+        values.append(None)
     return values
 
 
@@ -215,6 +251,8 @@ class _Values:
         self._file, self._name = file, name
         self._decoder, self._to_text = json.JSONDecoder(), codecs.getincrementaldecoder("utf-8")()
         self._text, self._at, self._is_over, self._count = "", 0, False, 0
+        if file.read(len(codecs.BOM_UTF8)) != codecs.BOM_UTF8:
+            file.seek(0)
 
     def __iter__(self) -> Iterator[Any]:
         self._skip("[")
@@ -244,6 +282,8 @@ class _Values:
                     raise self._damaged() from None
             except RecursionError:
                 raise self._damaged(" is nested too deep") from None
+            except ValueError:  # a number of thousands of digits
+                raise self._damaged() from None
             else:
                 if end < len(self._text) or self._is_over:
                     self._at = end
@@ -264,7 +304,7 @@ class _Values:
         try:
             data = self._file.read(max(A_BIT, len(kept)))
             self._text, self._at = kept + self._to_text.decode(data, final=not data), 0
-        except (UnicodeDecodeError, zipfile.BadZipFile, EOFError, zlib.error, RuntimeError):
+        except (UnicodeDecodeError, RuntimeError, *PACKED):
             raise self._damaged() from None
         self._is_over = not data
 

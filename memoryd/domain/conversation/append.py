@@ -52,10 +52,15 @@ async def append(  # noqa: PLR0913  one argument for each field of the contract
     session_id: str = "",
     request_id: str = "",
     skip_existing: bool = False,
+    dry_run: bool = False,
 ) -> Appended:
-    """Append messages to a thread in order, all or none; see AppendMessages in the contract."""
+    """
+    Append messages to a thread in order, all or none; see AppendMessages in the contract.
+
+    With dry_run they are only looked at, and whatever is wrong with them is raised.
+    """
     write = _Append(key, drafts, check_id(session_id, "session_id"), caller, ports, now, skip_existing=skip_existing)
-    if not is_enabled(caller, ports.policy):
+    if dry_run or not is_enabled(caller, ports.policy):
         return Appended(stored=False)
     appended = await carry_out(write, request_id=request_id)
     pause_s = ports.shared.lag.pause_s(key.owner(caller), len(drafts), ports.policy.conversation.slow_after)

@@ -21,7 +21,7 @@ _DIGESTS = Filter(kinds=frozenset({Kind.REFLECTION}), include_superseded=True, i
 
 def cited(memory: Memory) -> frozenset[str]:
     """Return the ids of the memories that a memory is made from; none of what was stated."""
-    return frozenset(memory.metadata.get(CITES, "").split())
+    return frozenset(str(memory.metadata.get(CITES, "")).split())
 
 
 async def digests_citing(gone: Iterable[Memory], store: Store, now: datetime) -> list[Memory]:

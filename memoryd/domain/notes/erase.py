@@ -15,6 +15,7 @@ from memoryd.errors import Conflict, InvalidArgument, LimitExceeded, TrustTooLow
 from memoryd.model import limits
 from memoryd.model.caller import Caller
 from memoryd.model.change import PURGE, ChangeSet
+from memoryd.model.erasure import path_erased
 from memoryd.model.note import DeletedNotes, MovedNotes, Note, check_path
 from memoryd.model.note_change import NoteChange
 from memoryd.model.scope import Owner
@@ -66,7 +67,7 @@ async def delete_notes(  # noqa: PLR0913  one argument for each field of the con
     if count and not dry_run:
         paths, count = [], 0
         async for notes in _named(owner, path, ports, now, recursive=recursive):
-            gone = await erase_notes(notes, ports, now=now, is_meant=is_meant, grant_id=caller.grant_id)
+            gone = await erase_notes(notes, ports, now=now, is_meant=is_meant, grant_id=caller.grant_id, by_path=True)
             paths += [note.path for note in gone[: limits.MAX_NAMED_IDS - len(paths)]]
             count += len(gone)
     return DeletedNotes(tuple(paths), count, ports.copies() if count else (), dry_run=dry_run)
@@ -79,8 +80,13 @@ async def erase_notes(
     now: datetime,
     is_meant: Callable[[Note], bool] = lambda _: True,
     grant_id: str = "",
+    by_path: bool = False,
 ) -> list[Note]:
-    """Erase notes of one owner in parts, where each is then, if it is what is meant; return those that went."""
+    """
+    Erase notes of one owner in parts, where each is then, if it is what is meant; return those that went.
+
+    With by_path someone has said so: no import brings a note of the path back.
+    """
     gone: list[Note] = []
     for n in range(0, len(notes), SLICE):
         some = notes[n : n + SLICE]
@@ -88,7 +94,9 @@ async def erase_notes(
         async def decide(some: Sequence[Note] = some) -> Decision[list[Note]]:
             there = [note for note in await same_notes(some, ports.store.notes) if is_meant(note)]
             changes = tuple(NoteChange(note, None) for note in there)
-            return Decision(ChangeSet(notes=changes, marks={PURGE: now}) if changes else None, answering(there))
+            erased = tuple(map(path_erased, there)) if by_path else ()
+            change = ChangeSet(notes=changes, marks={PURGE: now}, erased=erased)
+            return Decision(change if changes else None, answering(there))
 
         lock = note_lock(some[0].owner)
         went: list[Note] = await decide_and_commit([lock], decide, ports, now=now, grant_id=grant_id)

@@ -13,7 +13,7 @@ from memoryd.domain.pipeline import Decision, decide_and_commit, no_answer
 from memoryd.domain.ports import Ports
 from memoryd.model import limits
 from memoryd.model.change import PURGE, ChangeSet
-from memoryd.model.erasure import version_erased
+from memoryd.model.erasure import path_erased, version_erased
 from memoryd.model.note import Note
 from memoryd.model.note_change import NoteChange
 from memoryd.model.scope import Owner
@@ -72,7 +72,11 @@ async def erase_meant(
             left = tuple(version for version in known.versions if version.id not in ids)
             goes = not left or left[0] != known.now or is_meant(known.path)
             change = NoteChange(known, None if goes else replace(known, versions=left))
-            erased = () if goes else tuple(version_erased(known, version) for version in change.gone_versions)
+            erased = (
+                (path_erased(known),)
+                if goes
+                else tuple(version_erased(known, version) for version in change.gone_versions)
+            )
             return Decision(ChangeSet(notes=(change,), erased=erased, marks={PURGE: now}), no_answer)
 
         await decide_and_commit([note_lock(owner)], decide, ports, now=now, grant_id=grant_id)

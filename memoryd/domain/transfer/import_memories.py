@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from memoryd.domain.completion import abandonable
 from memoryd.domain.idempotency import IdempotentRequest
 from memoryd.domain.pipeline import Decision, Write, carry_out
 from memoryd.domain.ports import Ports
-from memoryd.domain.transfer.erased import ever_erased
+from memoryd.domain.transfer.erased import Made, ever_erased
 from memoryd.domain.writing.add import LOOKED_AT_INLINE, holds_secret, texts_of
 from memoryd.domain.writing.judge import memory_of
 from memoryd.domain.writing.session import WriteSession
@@ -32,8 +32,9 @@ from memoryd.model.imported import (
     ImportResult,
     imported_id,
 )
-from memoryd.model.memory import NO_STATEMENTS, Memory
+from memoryd.model.memory import NO_STATEMENTS, Judgement, Memory
 from memoryd.model.receipt import Rejection
+from memoryd.model.times import EPOCH
 from memoryd.model.trust import Trust
 from memoryd.model.validation import check_id
 from memoryd.store.memories import MemorySelector
@@ -41,6 +42,7 @@ from memoryd.turns import in_turns
 
 __all__ = ["import_memories"]
 
+REPLACED = "it was replaced where it comes from"
 EXPIRED = ImportResult(ImportOutcome.REJECTED, rejection="expired")
 
 
@@ -114,9 +116,10 @@ class _Import(Write[list[ImportResult]]):
         draft, now = item.draft, self.now
         with in_part(f"memories[{n}]"):
             owner = self.caller.writes_to(shared=draft.shared)
-            created = item.create_time or now
+            undated = now + timedelta(microseconds=n)  # what has no time keeps its order
+            created = item.create_time or min(undated, item.supersede_time or undated)
             for name, time in (("create_time", created), ("supersede_time", item.supersede_time)):
-                if time is not None and time > now:
+                if time is not None and time > now and item.create_time is not None:
                     raise InvalidArgument(f"{name} is in the future", field=name)
             external_id = item.external_id
             memory_id = imported_id(owner, self._import_id, external_id)
@@ -133,6 +136,8 @@ class _Import(Write[list[ImportResult]]):
                 judged=draft.kind in NO_STATEMENTS or item.supersede_time is not None,
                 supersede_time=item.supersede_time,
                 superseded_by=heir,
+                judgement=None if item.supersede_time is None else Judgement("imported", REPLACED, heir),
+                reinforce_time=now if item.supersede_time is None else None,
                 supersede_trust=None if item.supersede_time is None else self.caller.trust,
             )
 
@@ -151,15 +156,12 @@ class _Import(Write[list[ImportResult]]):
         for owner in dict.fromkeys(memory.owner for memory in self._memories):
             ids = [memory.id for memory in self._memories if memory.owner == owner]
             for known in await self.ports.store.memories.scan(MemorySelector(owner=owner, ids=ids), limit=0):
-                n = places[known.id]
-                is_same = known.content == self._memories[n].content
-                outcome = ImportOutcome.KNOWN if is_same else ImportOutcome.KEPT
-                self._settled[n] = ImportResult(outcome, known.id)
+                self._settled[places[known.id]] = _known(known, self._memories[places[known.id]])
         left = [n for n in range(len(self._memories)) if n not in self._settled]
         is_erased = await ever_erased(self.ports) if left else None
         for n in left:
             memory = self._memories[n]
-            if is_erased is not None and is_erased([ErasedThing(ErasedKind.MEMORY, memory.owner, id=memory.id)]):
+            if is_erased is not None and is_erased(_things_of(memory)):
                 self._settled[n] = ImportResult(ImportOutcome.ERASED)
 
     def _decline(self, places: Iterable[int], why: Rejection) -> None:
@@ -202,12 +204,25 @@ class _Import(Write[list[ImportResult]]):
         found: dict[int, ImportResult] = {}
         for owner in dict.fromkeys(self._memories[n].owner for n in places):
             for known in await self.ports.store.memories.scan(MemorySelector(owner=owner, ids=[*places_of]), limit=0):
-                found[places_of[known.id]] = ImportResult(ImportOutcome.KNOWN, known.id)
+                found[places_of[known.id]] = _known(known, self._memories[places_of[known.id]])
         return found
 
     async def _take(self, n: int, session: WriteSession) -> ImportResult:
-        try:
-            with in_part(f"memories[{n}]"):
-                return await session.take(self._memories[n], self._items[n].draft, self.caller, self._embedded.get(n))
-        except LimitExceeded:
-            return ImportResult(ImportOutcome.REJECTED, rejection=Rejection.FULL.value)
+        with in_part(f"memories[{n}]"):
+            return await session.take(self._memories[n], self._items[n].draft, self.caller, self._embedded.get(n))
+
+
+def _things_of(memory: Memory) -> tuple[Made, Made]:
+    """Return what would have erased a memory: all of its owner, after it was made, or it alone."""
+    return (
+        (ErasedThing(ErasedKind.OWNER, memory.owner), memory.create_time),
+        (ErasedThing(ErasedKind.MEMORY, memory.owner, id=memory.id), EPOCH),
+    )
+
+
+def _known(there: Memory, brought: Memory) -> ImportResult:
+    """Return what becomes of an item whose id is there: the same, another, which stays, or one that was deleted."""
+    if there.delete_time is not None:
+        return ImportResult(ImportOutcome.REJECTED, there.id, Rejection.FORGOTTEN.value)
+    outcome = ImportOutcome.KNOWN if there.content == brought.content else ImportOutcome.KEPT
+    return ImportResult(outcome, there.id)

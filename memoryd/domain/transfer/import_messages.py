@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -10,7 +11,7 @@ from memoryd.domain.conversation.append import append
 from memoryd.domain.conversation.threads import ThreadKey, is_enabled
 from memoryd.domain.ports import Ports
 from memoryd.domain.transfer.erased import ever_erased, things_of_message
-from memoryd.errors import InvalidArgument, LimitExceeded, in_part
+from memoryd.errors import Conflict, InvalidArgument, LimitExceeded, in_part
 from memoryd.model import limits
 from memoryd.model.caller import Caller
 from memoryd.model.imported import ImportOutcome, ImportReport, ImportResult
@@ -21,6 +22,7 @@ from memoryd.store.conversations import MessageSelector
 
 __all__ = ["import_messages"]
 
+ATTEMPTS = 3  # where others import the same
 DISABLED = ImportResult(ImportOutcome.REJECTED, rejection=Rejection.DISABLED.value)
 
 
@@ -38,6 +40,15 @@ async def import_messages(
     _check(drafts, now)
     if not is_enabled(caller, ports.policy):
         return ImportReport((DISABLED,) * len(drafts), dry_run)
+    for _ in range(ATTEMPTS):
+        with contextlib.suppress(Conflict):  # another call has stored one of them meanwhile, with another text
+            return await _once(key, drafts, caller, ports, now, dry_run=dry_run)
+    return await _once(key, drafts, caller, ports, now, dry_run=dry_run)
+
+
+async def _once(
+    key: ThreadKey, drafts: Sequence[MessageDraft], caller: Caller, ports: Ports, now: datetime, *, dry_run: bool
+) -> ImportReport:
     owner = key.owner(caller)
     named = MessageSelector(owner=owner, thread_id=key.thread_id, ids={draft.id for draft in drafts})
     known = {message.id: message for message in await ports.store.conversations.messages(named)}
@@ -48,13 +59,15 @@ async def import_messages(
         if there is not None:
             is_same = there.masked or draft.says_the_same(there)
             results[draft.id] = ImportResult(ImportOutcome.KNOWN if is_same else ImportOutcome.KEPT, draft.id)
-        elif is_erased is not None and is_erased(things_of_message(owner, key.thread_id, draft.id)):
+        elif is_erased is not None and is_erased(things_of_message(owner, key.thread_id, draft, now)):
             results[draft.id] = ImportResult(ImportOutcome.ERASED)
     new = [draft for draft in drafts if draft.id not in results]
-    if new and not dry_run:
-        await append(key, new, caller, ports, now=now, skip_existing=True)
-    stored = ((draft.id, ImportResult(ImportOutcome.STORED, draft.id)) for draft in new)
-    results.update(stored)
+    appended = await append(key, new, caller, ports, now=now, skip_existing=True, dry_run=dry_run) if new else None
+    done = {message.id: message for message in appended.messages} if appended is not None else {}
+    for draft in new:
+        message = done.get(draft.id)
+        outcome = ImportOutcome.KNOWN if message is not None and message.existed else ImportOutcome.STORED
+        results[draft.id] = ImportResult(outcome, draft.id, masked=message is not None and message.masked)
     return ImportReport(tuple(results[draft.id] for draft in drafts), dry_run)
 
 

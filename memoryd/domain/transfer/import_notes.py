@@ -23,11 +23,12 @@ from memoryd.model.note import Note, NoteVersion
 from memoryd.model.note_change import NoteChange
 from memoryd.model.receipt import Rejection
 from memoryd.model.scope import Owner
+from memoryd.model.times import EPOCH
 from memoryd.model.trust import Trust
 
 __all__ = ["import_notes"]
 
-BY_PATH = "note"
+BY_PATH = "\0note"  # no name of an import
 """The import by which ids of notes are made: a path is one note's, whatever brings it."""
 
 
@@ -41,37 +42,67 @@ async def import_notes(
     if not ports.policy.of(caller.agent_id).enabled:
         why = ImportResult(ImportOutcome.REJECTED, rejection=Rejection.DISABLED.value)
         return ImportReport((why,) * len(items), dry_run)
-    held = [await holds_credential(item.draft, caller, ports, now) for item in items]
-    made = [
-        await embedded_note(item.draft.path, item.draft.text, caller, ports)
-        if item.draft.is_searched and not is_secret and not dry_run
-        else None
-        for item, is_secret in zip(items, held, strict=True)
-    ]
-    is_erased = await ever_erased(ports)
+    ids = [imported_id(owner, BY_PATH, item.draft.path) for item in items]
+    settled = await _settled(items, ids, owner, caller, ports, now)
+    made = {
+        n: await embedded_note(item.draft.path, item.draft.text, caller, ports)
+        for n, item in enumerate(items)
+        if item.draft.is_searched and n not in settled and not dry_run
+    }
 
     async def decide() -> Decision[list[ImportResult]]:
-        ids = [imported_id(owner, BY_PATH, item.draft.path) for item in items]
-        moved = {note.id: note for note in await ports.store.notes.with_ids(owner, ids)}
+        known = await _known(items, ids, owner, ports)
         results, changes = [], []
-        for item, note_id, is_secret, embedded in zip(items, ids, held, made, strict=True):
-            there = await ports.store.notes.get(owner, item.draft.path)
-            there = moved.get(note_id) if there is None or there.is_expired(now) else there
-            if is_secret:
-                results.append(ImportResult(ImportOutcome.REJECTED, rejection=Rejection.SECRET.value))
-            elif there is not None:
-                results.append(await _kept(there, item, ports))
-            elif is_erased([ErasedThing(ErasedKind.NOTE, owner, id=note_id)]):
-                results.append(ImportResult(ImportOutcome.ERASED))
-            else:
-                results.append(ImportResult(ImportOutcome.STORED, note_id))
-                changes.append(await _change(item, note_id, owner, embedded, ports, now))
+        for n, item in enumerate(items):
+            there = known[n]
+            if n not in settled and there is not None and not there.is_expired(now):
+                settled[n] = await _kept(there, item, ports)
+            if n in settled:
+                results.append(settled[n])
+                continue
+            results.append(ImportResult(ImportOutcome.STORED, ids[n]))
+            changes.append(await _change(item, ids[n], there, owner, made.get(n), ports, now))
         if changes:
             await check_room(len(changes), owner, ports, now)
         return Decision(ChangeSet(notes=tuple(changes)) if changes and not dry_run else None, answering(results))
 
     results = await decide_and_commit([note_lock(owner)], decide, ports, now=now, grant_id="")
     return ImportReport(tuple(results), dry_run)
+
+
+async def _known(items: Sequence[ImportedNote], ids: Sequence[str], owner: Owner, ports: Ports) -> list[Note | None]:
+    """Return for each item the note of its path, or the one that it became and that was moved; expired ones too."""
+    moved = {note.id: note for note in await ports.store.notes.with_ids(owner, ids)}
+    there = [await ports.store.notes.get(owner, item.draft.path) for item in items]
+    return [note or moved.get(note_id) for note, note_id in zip(there, ids, strict=True)]
+
+
+async def _settled(
+    items: Sequence[ImportedNote],
+    ids: Sequence[str],
+    owner: Owner,
+    caller: Caller,
+    ports: Ports,
+    now: datetime,
+) -> dict[int, ImportResult]:
+    """Return what becomes of the items that are not stored, by their places, as far as it is known before."""
+    settled: dict[int, ImportResult] = {}
+    is_erased = None
+    for n, (item, there) in enumerate(zip(items, await _known(items, ids, owner, ports), strict=True)):
+        if there is not None and not there.is_expired(now):
+            settled[n] = await _kept(there, item, ports)
+            continue
+        is_erased = is_erased or await ever_erased(ports)
+        gone = (
+            (ErasedThing(ErasedKind.OWNER, owner), item.create_time or now),
+            (ErasedThing(ErasedKind.NOTE, owner, id=ids[n]), EPOCH),
+            (ErasedThing(ErasedKind.NOTE, owner, "/", item.draft.path), EPOCH),
+        )
+        if there is None and is_erased(gone):
+            settled[n] = ImportResult(ImportOutcome.ERASED)
+        elif await holds_credential(item.draft, caller, ports, now):
+            settled[n] = ImportResult(ImportOutcome.REJECTED, rejection=Rejection.SECRET.value)
+    return settled
 
 
 async def _kept(there: Note, item: ImportedNote, ports: Ports) -> ImportResult:
@@ -82,8 +113,15 @@ async def _kept(there: Note, item: ImportedNote, ports: Ports) -> ImportResult:
 
 
 async def _change(
-    item: ImportedNote, note_id: str, owner: Owner, made: Embedded | None, ports: Ports, now: datetime
+    item: ImportedNote,
+    note_id: str,
+    before: Note | None,
+    owner: Owner,
+    made: Embedded | None,
+    ports: Ports,
+    now: datetime,
 ) -> NoteChange:
+    """Return the note of an item, in place of an expired one if there is one."""
     draft = item.draft
     created = item.create_time or item.update_time or now
     version = NoteVersion(
@@ -99,9 +137,10 @@ async def _change(
         is_searched=draft.is_searched,
     )
     if not draft.is_searched:
-        return NoteChange(None, note, {version.id: draft.text})
+        return NoteChange(before, note, {version.id: draft.text}, loses_vector=before is not None)
     entry = await entry_of(note, draft.text, made, ports.embedder.fingerprint)
-    return NoteChange(None, replace(note, terms_length=len(entry.terms)), {version.id: draft.text}, entry)
+    note = replace(note, terms_length=len(entry.terms))
+    return NoteChange(before, note, {version.id: draft.text}, entry, loses_vector=before is not None)
 
 
 def _check(items: Sequence[ImportedNote], now: datetime) -> None:

@@ -25,6 +25,7 @@ from memoryd.model.memory import Memory
 from memoryd.model.note import Note, NoteVersion
 from memoryd.model.scope import Owner
 from memoryd.model.trust import Trust
+from memoryd.model.validation import metadata_text
 
 __all__ = [
     "RECORDS",
@@ -202,11 +203,13 @@ def _value(kind: Any, data: Any, name: str) -> Any:
         if not isinstance(data, list):
             raise InvalidArgument(f"{name} must be a list", field=name)
         return origin(_value(args[0], item, f"{name}[{n}]") for n, item in enumerate(data))
-    if origin is not None:  # a mapping of texts
+    if origin is not None:  # a mapping of texts, or of values of JSON
+        texts = args[1] is str
         if not isinstance(data, dict) or not all(
-            isinstance(item, str) and _is_storable(name + item) for name, item in data.items()
+            (isinstance(item, str) or not texts) and _is_storable(name + metadata_text(item))
+            for name, item in data.items()
         ):
-            raise InvalidArgument(f"{name} must be an object of texts", field=name)
+            raise InvalidArgument(f"{name} must be an object{' of texts' if texts else ''}", field=name)
         return types.MappingProxyType(data)
     return _atom(kind, data, name)
 

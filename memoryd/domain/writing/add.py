@@ -31,6 +31,7 @@ from memoryd.model.memory import Draft, Memory, State
 from memoryd.model.receipt import AddReceipt, Rejection, StatementOutcome
 from memoryd.model.results import AddResult
 from memoryd.model.scope import Owner
+from memoryd.model.validation import metadata_text
 from memoryd.turns import in_turns
 
 __all__ = ["LOOKED_AT_INLINE", "add", "add_batch", "check_changeable", "correct", "holds_secret", "texts_of"]
@@ -309,5 +310,5 @@ def texts_of(draft: Draft) -> tuple[str, ...]:
         source.thread_id,
         source.session_id,
         *source.message_ids,
-        *(f"{k}: {v}" for k, v in draft.metadata.items()),
+        *(f"{k}: {metadata_text(v)}" for k, v in draft.metadata.items()),
     )

@@ -20,7 +20,8 @@ def with_room(contested: Sequence[tuple[Memory, Judgement]], by: Memory) -> list
         kept = KEPT_FOR_EQUALS if memory.trust.outranks(by.trust) else 0
         return len(memory.contested_with) < limits.MAX_CONTESTED - kept
 
-    return [(memory, why) for memory, why in contested if has_room(memory)][: limits.MAX_CONTESTED]
+    free = max(0, limits.MAX_CONTESTED - len(by.contested_with))
+    return [(memory, why) for memory, why in contested if has_room(memory)][:free]
 
 
 def marked_by(memory: Memory, by: str, why: Judgement) -> Memory:

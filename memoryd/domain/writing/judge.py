@@ -15,7 +15,7 @@ from datetime import datetime
 from memoryd.domain.rules import Rules
 from memoryd.domain.writing.contest import marked_by, with_room
 from memoryd.domain.writing.repetition import reinforced, untaken
-from memoryd.domain.writing.retiring import may_retire, told_time
+from memoryd.domain.writing.retiring import may_retire
 from memoryd.errors import TrustTooLow
 from memoryd.knowledge.comparison.comparison import compare, speaks_of_itself
 from memoryd.knowledge.comparison.rules import Finding, Relation
@@ -28,15 +28,18 @@ from memoryd.model.validation import text_digest
 from memoryd.turns import in_turns
 
 __all__ = [
+    "DEMOTED",
     "Known",
     "Neighbour",
     "Offer",
     "Verdict",
     "contested_by",
+    "finding_of",
+    "is_doubt",
     "is_repeated_in",
     "judge",
-    "judge_late",
     "memory_of",
+    "replaced",
     "retired",
     "unread",
 ]
@@ -148,8 +151,8 @@ def _by_text(offer: Offer, known: Known, reader: Reader, now: datetime) -> Verdi
     return None
 
 
-def is_repeated_in(new: Memory, known: Memory, reader: Reader) -> bool:
-    """Whether a statement of the same text as a known one says it again."""
+def is_repeated_in(known: Memory, new: Memory, reader: Reader) -> bool:
+    """Whether a new statement of the same text as a known one says it again."""
     if speaks_of_itself(reader.read(new.content)) and not known.is_told_as(new):
         return False  # "I like tea", said by another
     return not (known.key or _ends_first(known, new))  # what has a key is stated again under that key alone
@@ -165,7 +168,7 @@ async def _by_meaning(offer: Offer, known: Known, reader: Reader, now: datetime,
     contested: list[tuple[Memory, Judgement]] = []
     async for neighbour in in_turns(sorted(known.neighbours, key=lambda neighbour: -neighbour.similarity)):
         memory = neighbour.memory
-        finding = _finding(new, memory, neighbour, reader, rules)
+        finding = finding_of(new, memory, neighbour, reader, rules)
         if finding.relation is Relation.SAME:
             if _is_repetition(offer, neighbour):
                 return _said_again(memory, offer.draft, new, now)
@@ -173,7 +176,7 @@ async def _by_meaning(offer: Offer, known: Known, reader: Reader, now: datetime,
             why = Judgement(finding.rule, finding.reason, new.id)
             ends = not memory.key and may_retire(new, memory, offer.said_time, now, rules)
             (retired if ends else contested).append((memory, why))
-        elif _is_doubt(finding, neighbour):
+        elif is_doubt(finding, neighbour):
             contested.append((memory, Judgement(finding.rule, finding.reason, new.id)))
     retired, too_many = _bounded(retired, new)
     contested += too_many
@@ -185,9 +188,9 @@ async def _by_meaning(offer: Offer, known: Known, reader: Reader, now: datetime,
         return None
     if offer.corrects is not None:  # it is replaced, whatever the policy is for what is merely contradicted
         retired, more = retired[:1], retired[1:]
-        verdict = _replaced(new, more, contested, now, rules)
+        verdict = replaced(new, more, contested, now, rules)
         return _with_corrected(verdict, offer.corrects, retired[0][1], now)
-    return _replaced(new, retired, contested, now, rules)
+    return replaced(new, retired, contested, now, rules)
 
 
 _Judged = list[tuple[Memory, Judgement]]
@@ -208,7 +211,7 @@ def _is_repetition(offer: Offer, neighbour: Neighbour) -> bool:
     return not (new.key or memory.key or _ends_first(memory, new))
 
 
-def _finding(new: Memory, old: Memory, neighbour: Neighbour, reader: Reader, rules: Rules) -> Finding:
+def finding_of(new: Memory, old: Memory, neighbour: Neighbour, reader: Reader, rules: Rules) -> Finding:
     """Return how one statement stands to an older one; with keys of their own both hold, as the caller tells apart."""
     if new.key and old.key:
         return Finding(Relation.APART)
@@ -223,7 +226,8 @@ def _finding(new: Memory, old: Memory, neighbour: Neighbour, reader: Reader, rul
     )
 
 
-def _is_doubt(finding: Finding, neighbour: Neighbour) -> bool:
+def is_doubt(finding: Finding, neighbour: Neighbour) -> bool:
+    """Whether two may contradict each other, and speak of the same people."""
     doubtful = finding.relation is Relation.CHANGED or finding.relation is Relation.DOUBTFUL
     return doubtful and neighbour.same_people
 
@@ -236,56 +240,10 @@ async def contested_by(
     async for neighbour in in_turns(sorted(neighbours, key=lambda neighbour: -neighbour.similarity)):
         memory = neighbour.memory
         newer, older = (memory, back) if memory.create_time > back.create_time else (back, memory)
-        finding = _finding(newer, older, neighbour, reader, rules)
-        if _is_doubt(finding, neighbour):
+        finding = finding_of(newer, older, neighbour, reader, rules)
+        if is_doubt(finding, neighbour):
             found.append((memory, Judgement(finding.rule, finding.reason, memory.id)))
     return with_room(found, back)
-
-
-async def judge_late(
-    memory: Memory, known: Sequence[Neighbour], reader: Reader, *, now: datetime, rules: Rules
-) -> Verdict:
-    """
-    Return what becomes of a memory that was stored unjudged, next to what is known, older or newer: the later holds.
-
-    The memory is the verdict's `new`, or among `changed` where one that is known is told later, or tells it better.
-    """
-    judged = replace(memory, judged=True)
-    retired: list[tuple[Memory, Judgement]] = []
-    contested: list[tuple[Memory, Judgement]] = []
-    async for neighbour in in_turns(sorted(known, key=lambda neighbour: -neighbour.similarity)):
-        other = neighbour.memory
-        if other.id in judged.contested_with:
-            continue  # someone has looked at the two
-        is_newer = told_time(judged) >= told_time(other)
-        newer, older = (judged, other) if is_newer else (other, judged)
-        finding = _finding(newer, older, neighbour, reader, rules)
-        if finding.relation is Relation.SAME:
-            if neighbour.same_subject and not (judged.key or other.key or _ends_first(other, judged)):
-                why = Judgement(finding.rule, finding.reason, other.id)
-                if not judged.trust.outranks(other.trust):
-                    return _heir_of(other, judged, why, now)
-                retired.append((other, replace(why, evidence=judged.id)))
-        elif finding.relation is Relation.CHANGED and neighbour.same_subject:
-            why = Judgement(finding.rule, finding.reason, newer.id)
-            if older.key or not may_retire(newer, older, None, now, rules):
-                contested.append((other, why))
-            elif is_newer:
-                retired.append((other, why))
-            elif not rules.demote:
-                return _heir_of(other, judged, why, now)
-            else:
-                judged = replace(judged, confidence=min(DEMOTED, judged.confidence))
-                contested.append((other, why))
-        elif _is_doubt(finding, neighbour):
-            contested.append((other, Judgement(finding.rule, finding.reason, newer.id)))
-    return _replaced(judged, retired, contested, now, rules)
-
-
-def _heir_of(heir: Memory, memory: Memory, why: Judgement, now: datetime) -> Verdict:
-    """Return what retires a memory for another one that is there."""
-    heir = replace(heir, supersedes=tuple(dict.fromkeys((*heir.supersedes, memory.id))))
-    return Verdict(Outcome.SUPERSEDED, changed=(_retired(memory, heir, why, now), heir), superseded_ids=(memory.id,))
 
 
 def _with_corrected(verdict: Verdict, old: Memory, why: Judgement, now: datetime) -> Verdict:
@@ -297,7 +255,7 @@ def _with_corrected(verdict: Verdict, old: Memory, why: Judgement, now: datetime
     return Verdict(Outcome.SUPERSEDED, heir, changed, (old.id, *verdict.superseded_ids))
 
 
-def _replaced(
+def replaced(
     new: Memory,
     retired: Sequence[tuple[Memory, Judgement]],
     contested: Sequence[tuple[Memory, Judgement]],
@@ -321,7 +279,7 @@ def _replaced(
         new,
         supersedes=(*new.supersedes, *ends),
         contested_with=(*new.contested_with, *contests),
-        judgement=replace(linked[contests[0]], evidence=contests[0]) if contests else None,
+        judgement=replace(linked[contests[0]], evidence=contests[0]) if contests else new.judgement,
     )
     return Verdict(Outcome.SUPERSEDED if ends else Outcome.INSERTED, heir, (*gone, *marked), ends)
 

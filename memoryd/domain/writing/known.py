@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 
 import numpy as np
@@ -41,6 +41,8 @@ class KnownStatements:
         self._pending = pending
         self._now = now
         self._reader = Reader()  # of scopes too large for memory
+        self._settled: dict[Owner, dict[str, Vector | None]] = {}
+        """What this call has judged of what was stored: its claims are in no index yet."""
 
     async def of_key(self, owner: Owner, key: str) -> list[Memory]:
         """Return the live memories of a key."""
@@ -67,6 +69,11 @@ class KnownStatements:
         if index is None:
             return await self._ports.store.memories.tombstones(owner, digests)
         return frozenset(digest for digest in digests if digest in index.tombstones)
+
+    def stored(self, owner: Owner, memory_id: str) -> Memory | None:
+        """Return a memory of an owner, as far as it is in the index; None for no other."""
+        index = self._indexes[owner]
+        return None if index is None or not memory_id else index.memory(memory_id)
 
     def people(self, owner: Owner) -> Directory:
         """Return who is known in a scope; no one where it is too large for memory."""
@@ -97,6 +104,7 @@ class KnownStatements:
         found = await self._near(new, vector, limit, floor, until)
         known = [(memory, near) for memory, near in found if memory.id not in self._pending]
         known += self._near_pending(new, vector)
+        known += self._near_settled(new, vector, {memory.id for memory, _ in found})
         for memory, near in found:
             pending = self._pending.get(memory.id)
             if pending is not None and self._pending.new_entry(memory.id) is None:
@@ -139,6 +147,20 @@ class KnownStatements:
             if near >= LEAST_SIMILARITY or not claims.isdisjoint(pending.claims):
                 found.append((pending, near))
         return found
+
+    def settled(self, memory: Memory, vector: Vector | None) -> None:
+        """Take it that a stored memory was judged in this call."""
+        self._settled.setdefault(memory.owner, {})[memory.id] = vector
+
+    def _near_settled(
+        self, new: Memory, vector: Vector | None, found: Collection[str]
+    ) -> Iterator[tuple[Memory, float]]:
+        """Yield those of what this call has judged that speak of an attribute of a statement, and were not found."""
+        claims = frozenset(new.claims)
+        for memory_id, other in self._settled.get(new.owner, {}).items():
+            judged = self._pending.get(memory_id)
+            if judged is not None and memory_id not in found and not claims.isdisjoint(judged.claims):
+                yield judged, float(vector @ other) if vector is not None and other is not None else 0.0
 
     async def contested_by(self, gone: Memory) -> list[Memory]:
         """Return the memories that one contested, without it."""

@@ -54,7 +54,7 @@ def reinforced(known: Memory, draft: Draft, new: Memory, now: datetime) -> Memor
         return known  # lower trust does not keep it from fading
     if not _may_change(known, new):
         return replace(known, reinforce_time=now)
-    metadata: Mapping[str, str] = {**known.metadata, **draft.metadata}
+    metadata: Mapping[str, Any] = {**known.metadata, **draft.metadata}
     learnt = draft.source.channel == EXTRACTION  # what is told again of an event is no other time of it
     return replace(
         known,

@@ -18,7 +18,9 @@ def told_time(memory: Memory) -> datetime:
     What is learnt keeps the time of its message, and what is imported the time since when it holds, unless it tells of
     another day.
     """
-    learnt = (memory.source.channel == EXTRACTION or memory.import_id) and memory.kind is not Kind.EVENT
+    if memory.import_id and memory.kind is not Kind.EVENT:
+        return memory.event_time
+    learnt = memory.source.channel == EXTRACTION and memory.kind is not Kind.EVENT
     return min(memory.event_time, memory.create_time) if learnt else memory.create_time
 
 

@@ -59,6 +59,13 @@ class Room:
         self._added, self._added_bytes = added, size
         return True
 
+    def is_there_room(self, owner: Owner) -> bool:
+        """Whether a scope may have one memory more without one that is evicted for it."""
+        cap, index = self._ports.policy.of(owner.agent_id).max_entries, self._indexes[owner]
+        if not cap or index is None:
+            return True
+        return index.live_count(self._now) + self._pending.unsettled(owner) < cap
+
     async def make(self, verdict: Verdict, owner: Owner, trust: Trust) -> list[Memory]:
         """
         Evict the least valuable memories above the cap of a scope; return them as they were.

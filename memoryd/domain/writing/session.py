@@ -24,14 +24,16 @@ from memoryd.domain.writing.judge import (
     Verdict,
     is_repeated_in,
     judge,
-    judge_late,
     memory_of,
+    retired,
     unread,
 )
 from memoryd.domain.writing.known import KnownStatements, is_same_subject
 from memoryd.domain.writing.pending import Pending
 from memoryd.domain.writing.repetition import untaken
+from memoryd.domain.writing.retiring import told_time
 from memoryd.domain.writing.room import Room
+from memoryd.domain.writing.settle import MOST_SUPERSEDED, judge_late, outlives
 from memoryd.entities.directory import Directory
 from memoryd.entities.resolve import mentions_of
 from memoryd.index.analysis import analyse, indexed_memory
@@ -44,7 +46,7 @@ from memoryd.model.embedding import Embedded
 from memoryd.model.entity import Mention
 from memoryd.model.grant import GrantUsage
 from memoryd.model.imported import ImportOutcome, ImportResult
-from memoryd.model.memory import AT_ONCE, NO_STATEMENTS, Draft, Memory, Outcome
+from memoryd.model.memory import AT_ONCE, NO_STATEMENTS, Draft, Judgement, Memory, Outcome
 from memoryd.model.receipt import Rejection, StatementOutcome
 from memoryd.model.scope import Owner
 from memoryd.model.trust import Trust
@@ -135,36 +137,59 @@ class WriteSession:
         """
         Note a statement that an import brings, with its id and times, or say what keeps it out.
 
-        What is live is only held against its key and its text; the rest is judged later. LimitExceeded as `consider`.
+        What is live is only held against its key and its text; the rest is judged later. Nothing is evicted for it.
         """
         owner, digest = new.owner, text_digest(new.content)
         is_live = new.supersede_time is None
-        if is_live and new.key and (holders := await self.known.of_key(owner, new.key)):
-            is_same = text_digest(holders[0].content) == digest
-            return ImportResult(ImportOutcome.REPEATED if is_same else ImportOutcome.KEPT, holders[0].id)
         barred, _ = await self._tombstones(draft, owner, caller.trust)
         if barred:
             return ImportResult(ImportOutcome.REJECTED, rejection=Rejection.FORGOTTEN.value)
-        new = replace(
-            new,
-            author=(caller.user_id if draft.shared else None) or "",
-            mentions=self._mentions(new, draft, caller),
-        )
-        if is_live and not new.key:
-            twin = await self._twin(new, digest)
-            if twin is not None:
-                return ImportResult(ImportOutcome.REPEATED, twin.id, untaken_fields=untaken(twin, draft, new))
-        if is_live:
-            await self._follow(Verdict(Outcome.INSERTED, new), [], owner, caller.trust)
-        self._add(new, digest, embedded)
-        return ImportResult(ImportOutcome.STORED, new.id)
+        new = replace(new, author=(caller.user_id if draft.shared else None) or "")
+        holders = await self.known.of_key(owner, new.key) if is_live and new.key else []
+        if any(not _takes_key(new, holder) for holder in holders):
+            is_same = text_digest(holders[0].content) == digest
+            return ImportResult(ImportOutcome.REPEATED if is_same else ImportOutcome.KEPT, holders[0].id)
+        new = replace(new, mentions=self._mentions(new, draft, caller))
+        twin = await self._twin(new, draft, digest) if is_live and not new.key else None
+        if twin is None and is_live and not self._room.is_there_room(owner):
+            return ImportResult(ImportOutcome.REJECTED, rejection=Rejection.FULL.value)
+        for holder in holders:
+            why = Judgement("same_key", f"another statement was stored under the key {new.key!r}", new.id)
+            await self._follow(
+                Verdict(Outcome.SUPERSEDED, changed=(retired(holder, new.id, why, self._now, trust=new.trust),)),
+                [holder], owner, new.trust,
+            )  # fmt: skip
+        new = replace(new, supersedes=tuple(holder.id for holder in holders))
+        if twin is not None:  # it is kept as what has gone into the other one, so that it is known when it comes again
+            why = Judgement("repeated", "another memory says the same", twin.id)
+            new = replace(retired(new, twin.id, why, self._now, trust=new.trust), judged=True)
+        self._add(self._linked(new), digest, embedded)
+        if twin is None:
+            return ImportResult(ImportOutcome.STORED, new.id)
+        return ImportResult(ImportOutcome.REPEATED, twin.id, untaken_fields=untaken(twin, draft, new))
 
-    async def _twin(self, new: Memory, digest: bytes) -> Memory | None:
-        """Return the live memory that says what an import brings word for word, of the same and by the same."""
+    def _linked(self, new: Memory) -> Memory:
+        """Return a memory that is imported with what it has replaced, and note it with what has replaced it."""
+        heir = self._pending.get(new.superseded_by) or self.known.stored(new.owner, new.superseded_by)
+        if heir is not None and new.judgement is not None and new.judgement.rule == "imported":
+            self.note(replace(heir, supersedes=tuple(dict.fromkeys((*heir.supersedes, new.id)))[:MOST_SUPERSEDED]))
+        former = (one.id for one in self._pending if one.superseded_by == new.id)
+        return replace(new, supersedes=tuple(dict.fromkeys((*new.supersedes, *former))))
+
+    async def _twin(self, new: Memory, draft: Draft, digest: bytes) -> Memory | None:
+        """
+        Return the live memory that says what an import brings word for word, of the same and by the same.
+
+        None where something of what is brought would be lost by it: then both are stored, and judged later.
+        """
         owner = new.owner
         people, reader = self.known.people(owner), self.known.reader(owner)
         for known in await self.known.same_text(owner, digest):
-            if is_same_subject(known, new, people) and is_repeated_in(new, known, reader):
+            if not known.judged:
+                continue  # another one of an import, which is judged in the order of their times
+            is_lost = new.trust.outranks(known.trust) or outlives(new, known)
+            is_lost = is_lost or (known.trust is new.trust and bool(untaken(known, draft, new)))
+            if not is_lost and is_same_subject(known, new, people) and is_repeated_in(known, new, reader):
                 return known
         return None
 
@@ -206,6 +231,7 @@ class WriteSession:
             return
         if verdict.new is not None:
             self.note(verdict.new)
+            self.known.settled(verdict.new, vector)
         beside = [memory, *(neighbour.memory for neighbour in known)]
         await self._follow(replace(verdict, new=None), beside, memory.owner, memory.trust)
 
@@ -276,8 +302,8 @@ class WriteSession:
         for memory in verdict.changed:
             self._pending.put(memory)
         gone += [before.get(memory.id, memory) for memory in verdict.changed if memory.supersede_time is not None]
-        for retired in gone:
-            for released in await self.known.contested_by(retired):
+        for one in gone:
+            for released in await self.known.contested_by(one):
                 self._pending.put(released)
 
     def end(self) -> None:
@@ -308,6 +334,13 @@ class WriteSession:
             else:
                 inserts.append(replace(entry, memory=memory, terms=words))
         return ChangeSet(inserts=tuple(inserts), updates=tuple(updates), request=request, lift=tuple(self._lifted))
+
+
+def _takes_key(new: Memory, holder: Memory) -> bool:
+    """Whether what an import brings takes the key of another one: by trust, or as the later of two imports."""
+    if new.trust is not holder.trust or text_digest(new.content) == text_digest(holder.content):
+        return new.trust.outranks(holder.trust)
+    return told_time(new) >= told_time(holder)
 
 
 def _terms(memories: Sequence[Memory]) -> list[str]:

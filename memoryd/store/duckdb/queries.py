@@ -11,6 +11,7 @@ from memoryd.model.filter_terms import entity_terms, excluded_terms, required_te
 from memoryd.model.memory import DECAYED, NO_STATEMENTS, Kind
 from memoryd.model.query import Filter
 from memoryd.model.scope import Owner, Visibility
+from memoryd.model.where import All, Exists, Not, OneOf, Where, kind_of
 from memoryd.store.duckdb.rows import MEMORY_COLUMNS, filter_term_pattern, naive
 from memoryd.store.memories import Cursor, MemorySelector, Order, read_cursor, read_owner_place
 
@@ -91,6 +92,10 @@ def admitted(wanted: Filter, now: datetime) -> Clause:
     for term in required_terms(wanted):
         conditions.append("contains(facets, ?)")
         params.append(filter_term_pattern(term))
+    if wanted.condition is not None:
+        meets, values = _meeting(wanted.condition)
+        conditions.append(meets)
+        params += values
     for term in excluded_terms(wanted):
         conditions.append("NOT contains(facets, ?)")
         params.append(filter_term_pattern(term))
@@ -103,6 +108,38 @@ def admitted(wanted: Filter, now: datetime) -> Clause:
             conditions.append(f"{column} < ?")
             params.append(naive(end))
     return " AND ".join(conditions), params
+
+
+def _meeting(condition: Where) -> Clause:
+    """Return the condition on metadata that a filter has, in SQL: never NULL, so that NOT turns it."""
+    if isinstance(condition, Not):
+        where, params = _meeting(condition.part)
+        return f"NOT {where}", params
+    if isinstance(condition, All | OneOf):
+        parts = [_meeting(part) for part in condition.parts]
+        joined = (" AND " if isinstance(condition, All) else " OR ").join(where for where, _ in parts)
+        return f"({joined})", [value for _, values in parts for value in values]
+    pointer = "/metadata/" + condition.key.replace("~", "~0").replace("/", "~1")
+    if isinstance(condition, Exists):
+        return "coalesce(json_type(details, ?) IS NOT NULL, false)", [pointer]
+    kind = kind_of(condition.value)
+    types = ", ".join(f"'{name}'" for name in _JSON_TYPES[kind])
+    if kind == "null":
+        return f"coalesce(json_type(details, ?) IN ({types}), false)", [pointer]
+    value = "json_extract_string(details, ?)"
+    compared = f"TRY_CAST({value} AS DOUBLE)" if kind == "number" else value
+    wanted = str(condition.value).lower() if kind == "boolean" else condition.value
+    where = f"coalesce(json_type(details, ?) IN ({types}) AND {compared} {condition.op} ?, false)"
+    return where, [pointer, pointer, wanted]
+
+
+_JSON_TYPES = {
+    "text": ("VARCHAR",),
+    "number": ("UBIGINT", "BIGINT", "DOUBLE", "HUGEINT"),
+    "boolean": ("BOOLEAN",),
+    "null": ("NULL",),
+}
+"""What DuckDB calls the types of values, by what they are compared as."""
 
 
 def paged(visible: Visibility, wanted: Filter, now: datetime, limit: int, after: Cursor | None) -> Clause:

@@ -48,6 +48,7 @@ class DuckDBFiles:
     ) -> None:
         self._opened, self._readers, self._writer, self._compactor = opened, readers, writer, compactor
         self._ledger = ledger
+        self._ever_purged: tuple[int, Purged] | None = None
         self.backups: Callable[[], Sequence[str]] = tuple
 
     @property
@@ -87,7 +88,13 @@ class DuckDBFiles:
         return ledger.missed() if ledger is not None and ledger.is_behind else None
 
     async def ever_purged(self) -> Purged | None:
-        return None if self._ledger is None else await asyncio.to_thread(self._ledger.ever_erased)
+        ledger = self._ledger
+        if ledger is None:
+            return None
+        known = self._ever_purged
+        if known is None or known[0] != ledger.size:
+            known = self._ever_purged = ledger.size, await asyncio.to_thread(ledger.ever_erased)
+        return known[1]
 
     async def purges_caught_up(self) -> None:
         ledger = self._ledger

@@ -50,7 +50,7 @@ function _shtab_memory_using
 end
 
 set -g _shtab_memory_commands add search list get undelete delete correct confirm why history update people person forget threads log working-memory summary note notes context profile stats whoami completion
-set -g _shtab_memory_opts_with_value --about --after --agent --as-of --at --before --below --category --channel --chat --clear --confidence --delete --delete-after --endpoint --exclude-session --exclude-thread --expires --expires-unread --grant --if-revision --import-id --key --kind --limit --matching --max-memories --max-tokens --merge-into --meta --min-score --move --prefix --recalled --recent --rename --request-id --revision --search --section --session --set --since --speaker --tag --thread --timeout --tokenizer --type --until --user --value --why-not -n
+set -g _shtab_memory_opts_with_value --about --after --agent --as-of --at --before --below --category --channel --chat --clear --confidence --delete --delete-after --endpoint --exclude-session --exclude-thread --expires --expires-unread --grant --if-revision --import-id --key --kind --limit --matching --max-memories --max-tokens --merge-into --meta --min-score --move --prefix --recalled --recent --rename --request-id --revision --search --section --session --set --since --speaker --tag --thread --timeout --tokenizer --type --until --user --value --where --why-not -n
 
 complete -c memory -e
 complete -c memory -f
@@ -71,7 +71,7 @@ complete -c memory -n '_shtab_memory_using add' -l about -x -d 'a person or thin
 complete -c memory -n '_shtab_memory_using add' -l tag -x -d 'a label (repeatable)'
 complete -c memory -n '_shtab_memory_using add' -l kind -xka "fact preference event procedure reflection episode note" -d 'what sort of statement (fact)'
 complete -c memory -n '_shtab_memory_using add' -l category -x -d 'a category of your own'
-complete -c memory -n '_shtab_memory_using add' -l meta -x -d 'data of your own'
+complete -c memory -n '_shtab_memory_using add' -l meta -x -d 'data of your own (or KEY:=JSON)'
 complete -c memory -n '_shtab_memory_using add' -l key -x -d 'your name for it: replaces what was stored under that name'
 complete -c memory -n '_shtab_memory_using add' -l expires -x -d '2w, 3d, 12h, 90m, or 2026-12-31'
 complete -c memory -n '_shtab_memory_using add' -l at -x -d 'when it happened or was said: 3d (ago), or a date (now)'
@@ -96,7 +96,8 @@ complete -c memory -n '_shtab_memory_using search' -l about -x -d 'about this su
 complete -c memory -n '_shtab_memory_using search' -l tag -x -d 'with this tag (repeatable: all)'
 complete -c memory -n '_shtab_memory_using search' -l kind -xka "fact preference event procedure reflection episode note" -d 'of this kind (repeatable)'
 complete -c memory -n '_shtab_memory_using search' -l category -x -d 'of this category'
-complete -c memory -n '_shtab_memory_using search' -l meta -x -d 'with this metadata'
+complete -c memory -n '_shtab_memory_using search' -l meta -x -d 'with this metadata (KEY:=JSON: a number, true or another value of JSON; repeatable: all)'
+complete -c memory -n '_shtab_memory_using search' -l where -x -d 'a condition on metadata: '"'"'score >= 3 and not draft exists'"'"''
 complete -c memory -n '_shtab_memory_using search' -l import-id -x -d 'that came by this import'
 complete -c memory -n '_shtab_memory_using search' -l since -x -d 'happened at this time or later: 3d, 12h, a date'
 complete -c memory -n '_shtab_memory_using search' -l until -x -d 'happened before this time: 3d, 12h, a date'
@@ -118,7 +119,8 @@ complete -c memory -n '_shtab_memory_using list' -l about -x -d 'about this subj
 complete -c memory -n '_shtab_memory_using list' -l tag -x -d 'with this tag (repeatable: all)'
 complete -c memory -n '_shtab_memory_using list' -l kind -xka "fact preference event procedure reflection episode note" -d 'of this kind (repeatable)'
 complete -c memory -n '_shtab_memory_using list' -l category -x -d 'of this category'
-complete -c memory -n '_shtab_memory_using list' -l meta -x -d 'with this metadata'
+complete -c memory -n '_shtab_memory_using list' -l meta -x -d 'with this metadata (KEY:=JSON: a number, true or another value of JSON; repeatable: all)'
+complete -c memory -n '_shtab_memory_using list' -l where -x -d 'a condition on metadata: '"'"'score >= 3 and not draft exists'"'"''
 complete -c memory -n '_shtab_memory_using list' -l import-id -x -d 'that came by this import'
 complete -c memory -n '_shtab_memory_using list' -l since -x -d 'happened at this time or later: 3d, 12h, a date'
 complete -c memory -n '_shtab_memory_using list' -l until -x -d 'happened before this time: 3d, 12h, a date'
@@ -163,7 +165,8 @@ complete -c memory -n '_shtab_memory_using delete' -l about -x -d 'about this su
 complete -c memory -n '_shtab_memory_using delete' -l tag -x -d 'with this tag (repeatable: all)'
 complete -c memory -n '_shtab_memory_using delete' -l kind -xka "fact preference event procedure reflection episode note" -d 'of this kind (repeatable)'
 complete -c memory -n '_shtab_memory_using delete' -l category -x -d 'of this category'
-complete -c memory -n '_shtab_memory_using delete' -l meta -x -d 'with this metadata'
+complete -c memory -n '_shtab_memory_using delete' -l meta -x -d 'with this metadata (KEY:=JSON: a number, true or another value of JSON; repeatable: all)'
+complete -c memory -n '_shtab_memory_using delete' -l where -x -d 'a condition on metadata: '"'"'score >= 3 and not draft exists'"'"''
 complete -c memory -n '_shtab_memory_using delete' -l import-id -x -d 'that came by this import'
 complete -c memory -n '_shtab_memory_using delete' -l since -x -d 'happened at this time or later: 3d, 12h, a date'
 complete -c memory -n '_shtab_memory_using delete' -l until -x -d 'happened before this time: 3d, 12h, a date'
@@ -218,7 +221,7 @@ complete -c memory -n '_shtab_memory_using update' -l timeout -x -d 'give up aft
 complete -c memory -n '_shtab_memory_using update' -l json -d 'print JSON with the field names of the contract'
 complete -c memory -n '_shtab_memory_using update' -l tag -x -d 'its tags from now on (repeatable)'
 complete -c memory -n '_shtab_memory_using update' -l category -x -d 'its category from now on'
-complete -c memory -n '_shtab_memory_using update' -l meta -x -d 'all of its metadata from now on (repeatable)'
+complete -c memory -n '_shtab_memory_using update' -l meta -x -d 'all of its metadata from now on (or KEY:=JSON; repeatable)'
 complete -c memory -n '_shtab_memory_using update' -l expires -x -d '2w, 3d, 12h, 90m, or 2026-12-31'
 complete -c memory -n '_shtab_memory_using update' -l clear -xka "tags category metadata expires" -d 'take this away (repeatable)'
 complete -c memory -n '_shtab_memory_using; and test $_shtab_memory_npos -eq 0' -a people -d 'List who is known.'
