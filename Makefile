@@ -179,8 +179,8 @@ compare: $(READY)  ## Ask this checkout and another one the same 2,400 questions
 	@test -n "$(OLD)" || { echo "usage: make compare OLD=<another checkout with a .venv of its own> [ARGS=\"--calls 5000 --seed 2\"]"; exit 2; }
 	$(BIN)/python -m tests.compare $(OLD) $(ARGS)
 
-mutants: $(READY)  ## Plant known bugs in a copy and see that the tests kill each (minutes)
-	$(BIN)/python -m tests.plant_mutants
+mutants: $(READY)  ## Plant known bugs in a copy and see that the tests kill each: make mutants [ARGS="imports notes"] (minutes)
+	$(BIN)/python -m tests.plant_mutants $(ARGS)
 
 lock: $(READY)  ## Resolve requirements.lock anew
 	$(BIN)/uv pip compile -q --upgrade --generate-hashes --extra dev --no-header --no-annotate --python-version 3.11 pyproject.toml -o requirements.lock

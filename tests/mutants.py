@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.mutants_of_doors import MUTANTS_OF_DOORS
+from tests.mutants_of_imports import MUTANTS_OF_IMPORTS
 from tests.mutants_of_notes import MUTANTS_OF_NOTES
 from tests.mutants_of_operations import MUTANTS_OF_OPERATIONS
 from tests.mutants_of_texts import MUTANTS_OF_TEXTS
@@ -395,5 +396,5 @@ MUTANTS = [
     ("memoryd/index/embedded.py", "document not in taken):", "False):", "tests/test_large_scopes.py"),
     ("memoryd/domain/conversation/embed.py", "limit=LONG_PAGE, until=until,", "limit=LONG_PAGE,", LONG),
     ("memoryd/domain/conversation/embed.py", "counters={self._windows_name: page[-1][0]}", "counters={self._windows_name: page[0][0]}", LONG),
-    *MUTANTS_OF_TEXTS, *MUTANTS_OF_OPERATIONS, *MUTANTS_OF_NOTES, *MUTANTS_OF_DOORS,
+    *MUTANTS_OF_TEXTS, *MUTANTS_OF_OPERATIONS, *MUTANTS_OF_NOTES, *MUTANTS_OF_DOORS, *MUTANTS_OF_IMPORTS,
 ]  # fmt: skip

@@ -28,6 +28,7 @@ from memoryd.v1 import identity_service_pb2, identity_service_pb2_grpc, memory_p
 from memoryd.v1 import memory_service_pb2 as pb
 from tests.bench import embedding, identity, knowledge, operations, talk
 from tests.bench.callers import callers
+from tests.bench.imports import imports
 from tests.bench.mcp import mcp
 from tests.bench.night import endpoint, night
 from tests.bench.notes import notes
@@ -362,6 +363,7 @@ def main() -> None:
         "backup": lambda: operations.backup(quick=args.quick),
         "notes": lambda: notes(quick=args.quick),
         "mcp": mcp,
+        "imports": lambda: imports(quick=args.quick),
         "scaling": lambda: scaling(quick=args.quick, chart=args.chart),
     }
     parts = IDENTITY | KNOWLEDGE | EMBEDDING | TALK | growing

@@ -1,0 +1,60 @@
+"""Bugs of imports, of what judges them, and of conditions on metadata, that the suite must kill; see `mutants`."""
+
+from __future__ import annotations
+
+IMPORTS, TALK = "tests/test_imports.py", "tests/test_imports_of_talk.py"
+FILES, COMMAND, WHERE = (
+    "tests/test_importers.py tests/test_import_files.py",
+    "tests/test_import_command.py",
+    "tests/test_where.py",
+)
+
+MUTANTS_OF_IMPORTS = [
+    ("memoryd/domain/transfer/import_memories.py", "replace(caller, trust=Trust.IMPORTED)", "caller", IMPORTS),
+    ("memoryd/domain/transfer/import_memories.py", "min(undated, item.supersede_time or undated)", "now", IMPORTS),
+    ("memoryd/domain/transfer/import_memories.py", "if there.content == brought.content", "if True", IMPORTS),
+    ("memoryd/domain/transfer/import_memories.py", "    if there.delete_time is not None:", "    if False:", IMPORTS),
+    ("memoryd/domain/transfer/import_memories.py", "        (ErasedThing(ErasedKind.OWNER, memory.owner), memory.create_time),\n", "", IMPORTS),
+    ("memoryd/domain/transfer/import_memories.py", "None if self._dry_run or change == ChangeSet() else change", "change", IMPORTS),
+    ("memoryd/domain/transfer/import_memories.py", "self._decline(await self._with_secrets(left), Rejection.SECRET)", "pass", IMPORTS),
+    ("memoryd/domain/transfer/erased.py", "draft.create_time or now),\n        (ErasedThing(ErasedKind.MESSAGE", "EPOCH),\n        (ErasedThing(ErasedKind.MESSAGE", TALK),
+    ("memoryd/domain/transfer/import_messages.py", "there.masked or draft.says_the_same(there)", "draft.says_the_same(there)", TALK),
+    ("memoryd/domain/transfer/import_messages.py", "skip_existing=True, dry_run=dry_run", "skip_existing=True", TALK),
+    ("memoryd/domain/transfer/import_notes.py", 'ErasedThing(ErasedKind.NOTE, owner, "/", item.draft.path)', "ErasedThing(ErasedKind.NOTE, owner, id=ids[n])", TALK),
+    ("memoryd/domain/transfer/import_notes.py", "NoteChange(before, note, {version.id: draft.text}, loses", "NoteChange(None, note, {version.id: draft.text}, loses", TALK),
+    ("memoryd/domain/notes/erase.py", "if by_path else ()", "if False else ()", TALK),
+    ("memoryd/domain/writing/session.py", "        if barred:\n            return ImportResult", "        if False:\n            return ImportResult", IMPORTS),
+    ("memoryd/domain/writing/session.py", "            if not known.judged:\n", "            if False:\n", IMPORTS),
+    ("memoryd/domain/writing/session.py", "is_lost = new.trust.outranks(known.trust) or outlives(new, known)", "is_lost = False", IMPORTS),
+    ("memoryd/domain/writing/session.py", "not self._room.is_there_room(owner)", "False", IMPORTS),
+    ("memoryd/domain/writing/session.py", "    return told_time(new) >= told_time(holder)\n", "    return True\n", IMPORTS),
+    ("memoryd/domain/writing/session.py", "            self.known.settled(verdict.new, vector)\n", "", IMPORTS),
+    ("memoryd/domain/writing/settle.py", "older.key or older.protected or not may_retire", "older.key or not may_retire", IMPORTS),
+    ("memoryd/domain/writing/settle.py", "is_newer = min(told_time(judged), now) >= min(told_time(other), now)", "is_newer = True", IMPORTS),
+    ("memoryd/domain/writing/settle.py", "or memory.protected or outlives(memory, heir)", "or memory.protected", IMPORTS),
+    ("memoryd/domain/writing/settle.py", "heir.key or memory.key or memory.protected", "heir.key or memory.key", IMPORTS),
+    ("memoryd/domain/writing/settle.py", "if len(heir.supersedes) < MOST_SUPERSEDED:", "if True:", IMPORTS),
+    ("memoryd/domain/writing/settle.py", "expire_time=None if None in ends else", "expire_time=", IMPORTS),
+    ("memoryd/domain/writing/retiring.py", "        return memory.event_time\n", "        return memory.create_time\n", IMPORTS),
+    ("memoryd/domain/writing/contest.py", "free = max(0, limits.MAX_CONTESTED - len(by.contested_with))", "free = limits.MAX_CONTESTED", IMPORTS),
+    ("memoryd/learning/imports.py", "and now - self._first < LONGEST_WAIT", "", IMPORTS),
+    ("memoryd/learning/imports.py", "timedelta() <= now - self._last < QUIET", "False", IMPORTS),
+    ("memoryd/learning/imports.py", "order=Order.HAPPENED", "order=Order.NEWEST", IMPORTS),
+    ("memoryd/cli/other_systems.py", "if self._is_of_several and not maps_owner and", "if False and", COMMAND),
+    ("memoryd/cli/other_systems.py", '            if told != found["user"]:', "            if False:", COMMAND),
+    ("memoryd/cli/imports.py", "    if is_export and says_whose:", "    if False:", COMMAND),
+    ("memoryd/cli/importers/source.py", "size / packed > MOST_RATIO", "False", FILES),
+    ("memoryd/cli/importers/source.py", "value if depth_of(value) <= MOST_DEPTH else None", "value", FILES),
+    ("memoryd/cli/importers/source.py", "                if any(con.execute(COMPUTED)):", "                if False:", FILES),
+    ("memoryd/cli/importers/source.py", 'if any(column["hidden"]', 'if False and any(column["hidden"]', FILES),
+    ("memoryd/cli/importers/source.py", 'mode = "mode=ro" if has_log else', "mode =", FILES),
+    ("memoryd/cli/importers/markdown.py", " | os.O_NOFOLLOW", "", FILES),
+    ("memoryd/cli/importers/markdown.py", "yaml.BaseLoader", "yaml.SafeLoader", FILES),
+    ("memoryd/cli/importers/chatgpt.py", 'message.get("recipient") not in (None, "all")', "False", FILES),
+    ("memoryd/cli/importers/chatgpt.py", "        if node not in on_branch and", "        if False and", FILES),
+    ("memoryd/model/where.py", "return kind_of(found) == kind_of(self.value) and", "return", WHERE),
+    ("memoryd/model/where.py", "    if depth > MOST_DEPTH:", "    if False:", WHERE),
+    ("memoryd/index/columns.py", "self._of_key.get(key_of(term), {}).pop(term, None)", "pass", WHERE),
+    ("memoryd/store/duckdb/queries.py", '.replace("~", "~0").replace("/", "~1")', "", WHERE),
+]  # fmt: skip
+"""A file, what stands there, the bug, and the tests that must fail."""
