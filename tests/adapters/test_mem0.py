@@ -84,6 +84,14 @@ def test_a_memory_of_another_program_is_shown_too(memory, daemon, user):
     assert (item["memory"], item["metadata"]) == ("I keep bees", {"plain": "text, no JSON"})
 
 
+def test_a_long_run_id_and_the_roles_of_models_are_taken(memory, daemon, user):
+    said = [{"role": "developer", "content": "Be brief"}, {"role": "user", "content": "I keep bees"}]
+    assert {"results": [], "pending": True} == memory.add(said, user_id=user, run_id="r" * 200)
+    with daemon.client(user) as client:
+        (thread,) = client.threads().threads
+        assert ["system", "user"] == [message.role.value for message in client.messages(thread.id).messages]
+
+
 def test_in_a_sandbox_the_socket_says_whose_it_is(world, user):
     with world.inside(world.sandbox(user_id=user)) as client:
         memory = Memory(client=client)

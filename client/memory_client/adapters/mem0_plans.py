@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from memory_client.adapters.items import thread_id_of
 from memory_client.adapters.mem0_filters import Wanted, read_filters
 from memory_client.adapters.mem0_values import (
     DEFAULT_USER,
@@ -18,7 +19,6 @@ from memory_client.adapters.mem0_values import (
 )
 from memory_client.adapters.plans import Plan, ask, pause
 from memoryd.errors import IdentityMissing, NotFound
-from memoryd.model.conversation import Role
 from memoryd.model.memory import Outcome, ShownMemory, Source
 from memoryd.model.message_draft import MessageDraft
 from memoryd.model.query import Filter
@@ -105,10 +105,8 @@ class Plans:
         self, said: Sequence[Mapping[str, Any]], user: str | None, scope: Mapping[str, Any], *, wait: bool
     ) -> Plan[dict[str, Any]]:
         """Append messages to a conversation, from which memoryd learns by itself."""
-        drafts = [
-            MessageDraft(role=Role(one["role"]), content=one["content"], name=one.get("name") or "") for one in said
-        ]
-        thread_id = ":".join(("mem0", *scope.values()))
+        drafts = [MessageDraft(role=one["role"], content=one["content"], name=one.get("name") or "") for one in said]
+        thread_id = thread_id_of(":".join(("mem0", *scope.values())))
         appended = yield from ask("append", thread_id, drafts, user_id=user)
         if not wait:
             return {"results": [], "pending": True}
