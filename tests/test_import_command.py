@@ -177,6 +177,31 @@ def test_what_is_wrong_is_told_and_what_stands_before_it_is_stored(daemon, sampl
     assert "\u202e" not in shown
 
 
+def test_of_what_is_learnt_from_two_exports_the_later_holds_however_they_come(tmp_path):
+    talks = {"new": (2024, "I live in Kiel now.", "My favorite color is red."),
+             "old": (2020, "I live in Bonn.", "My favorite color is blue.")}  # fmt: skip
+    for name, (year, *texts) in talks.items():
+        messages = [
+            {"uuid": f"{name}-{n}", "sender": "human", "text": text, "created_at": f"{year}-06-0{n + 1}T10:00:00Z"}
+            for n, text in enumerate(texts)
+        ]
+        (tmp_path / name).write_text(json.dumps([{"uuid": name, "chat_messages": messages}]))
+    with short_folder() as place, running(place, config="[learning]\nwait_s = 0.1\n") as daemon:
+        for name in talks:
+            imported(daemon, str(tmp_path / name), "--user", "alice")
+            with daemon.client("alice") as client:
+                until(lambda: 2 <= sum(one.source.thread_id == f"claude:{name}" for one in _all(client)))  # noqa: B023
+        with daemon.client("alice") as client:
+            run = client.run_job("imports")
+            until(lambda: client.job_run(run.id).state.value == "done")
+            texts = [one.content.rstrip(".") for one in client.pages()]
+            assert ["I live in Kiel now", "My favorite color is red"] == sorted(texts)
+
+
+def _all(client):
+    return list(client.pages(filter=Filter(include_superseded=True)))
+
+
 def test_an_import_that_is_killed_and_begun_again_has_each_item_once(tmp_path):
     path = tmp_path / "many.jsonl"
     lines = [
