@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from tests.builders import ports_over, ram_store
+from memoryd.embedding.packaged import builtin_encoder
+from tests.builders import Local, open_duckdb, ports_over, ram_store
 from tests.doors import a_world
 from tests.llm_endpoint import MADE, chat_endpoint
 from tests.support import BIN, Daemon, figures, running, short_folder
@@ -47,6 +48,19 @@ def daemon() -> Iterator[Daemon]:
     """One daemon with the packaged model, shared; every test brings users of its own."""
     with short_folder() as place, running(place) as started:
         yield started
+
+
+@pytest.fixture(scope="session")
+def packaged_encoder():
+    return builtin_encoder()
+
+
+@pytest.fixture(params=["ram", "duckdb"])
+async def alice(request, folder, packaged_encoder, clock):
+    """What Alice has in a store of each kind, with the packaged model; the one on a disk has a ledger."""
+    store = ram_store() if request.param == "ram" else open_duckdb(folder, ledger=folder / "ledger")
+    async with ports_over(store, encoder=packaged_encoder) as ports:
+        yield Local(ports, clock, user_id="alice")
 
 
 @pytest.fixture(scope="module")

@@ -273,7 +273,7 @@ MUTANTS = [
     ("memoryd/domain/people/decide.py", "if people.type(namesake) is EntityType.PERSON]", "if False]", PEOPLE),
     ("memoryd/daemon/wiring.py", "    forget_unpacked()\n", "", "tests/test_forgotten.py tests/test_purged_links.py"),
     ("memoryd/domain/writing/judge.py", "and not known.is_told_as(new)", "and False", KNOWLEDGE),
-    ("memoryd/domain/writing/session.py", "if is_same_subject(memory, new, people)", "if True", KNOWLEDGE),
+    ("memoryd/domain/writing/session.py", "and is_same_subject(one, new, people)", "", KNOWLEDGE),
     ("memoryd/domain/retrieval/pairs.py", "return is_near(older, newer, CLOSE) and not words.of_older_alone(",
      "return not words.of_older_alone(", ORDER),
     ("memoryd/domain/retrieval/ranking.py", "weights.trust_step * (BEST_TRUST", "0 * (BEST_TRUST", ORDER),

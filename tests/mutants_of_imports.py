@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-IMPORTS, TALK = "tests/test_imports.py", "tests/test_imports_of_talk.py"
+IMPORTS, TALK = "tests/test_imports.py tests/test_imports_judged.py", "tests/test_imports_of_talk.py"
 FILES, COMMAND, WHERE = (
     "tests/test_importers.py tests/test_import_files.py",
     "tests/test_import_command.py",

@@ -9,7 +9,6 @@ import pytest
 from memoryd.domain.conversation.threads import ThreadKey
 from memoryd.domain.transfer.import_messages import import_messages
 from memoryd.domain.transfer.import_notes import import_notes
-from memoryd.embedding.packaged import builtin_encoder
 from memoryd.errors import InvalidArgument
 from memoryd.model.imported import ImportedNote
 from memoryd.model.memory import Kind
@@ -17,22 +16,15 @@ from memoryd.model.message_draft import MessageDraft
 from memoryd.model.note import NoteDraft
 from memoryd.model.query import Filter
 from memoryd.model.trust import Trust
-from tests.builders import NOW, Local, open_duckdb, ports_over, ram_store
+from tests.builders import NOW, Local
 
 DAY = timedelta(days=1)
 PASSWORD = "my password is hunter2-Zq81"  # noqa: S105  a made-up one
 
 
-@pytest.fixture(scope="module")
-def encoder():
-    return builtin_encoder()
-
-
-@pytest.fixture(params=["ram", "duckdb"])
-async def memory(request, folder, encoder, clock):
-    store = ram_store() if request.param == "ram" else open_duckdb(folder, ledger=folder / "ledger")
-    async with ports_over(store, encoder=encoder) as ports:
-        yield Local(ports, clock, user_id="alice")
+@pytest.fixture
+def memory(alice):
+    return alice
 
 
 async def talk(memory: Local, *drafts: MessageDraft, dry_run: bool = False) -> list[str]:

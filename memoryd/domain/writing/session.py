@@ -103,20 +103,18 @@ class WriteSession:
         digest = text_digest(draft.content)
         of_key = await self.known.of_key(owner, draft.key) if draft.key else []
         same_text = await self.known.same_text(owner, digest)
-        is_late = said_time is not None and caller.trust is Trust.IMPORTED
-        if is_late:  # what is learnt from an import is judged later too, in the order of what was said
-            same_text = [memory for memory in same_text if memory.judged]
+        # what is learnt from an import is judged later too, in the order of what was said
+        is_late = said_time is not None and caller.trust is Trust.IMPORTED and draft.kind not in NO_STATEMENTS
         barred, lifted = await self._tombstones(draft, owner, caller.trust)
         if barred and draft.source.channel == EXTRACTION and not same_text:
             return StatementOutcome.rejected(Rejection.FORGOTTEN)
-        new = replace(self._read(draft, owner, caller, corrects), judged=not is_late or draft.kind in NO_STATEMENTS)
+        new = replace(self._read(draft, owner, caller, corrects), judged=not is_late)
         people = self.known.people(owner)
-        same_text = [memory for memory in same_text if is_same_subject(memory, new, people)]
+        same_text = [one for one in same_text if (one.judged or not is_late) and is_same_subject(one, new, people)]
         neighbours: list[Neighbour] = []
         with ports.shared.faults.spared("finding neighbours"):
-            neighbours = (
-                await self.known.neighbours(new, vector) if new.judged and new.kind not in NO_STATEMENTS else []
-            )
+            is_judged = new.judged and new.kind not in NO_STATEMENTS
+            neighbours = await self.known.neighbours(new, vector) if is_judged else []
         offer = Offer(draft, new, digest, corrects, said_time)
         beside = Known(of_key, same_text, neighbours)
         verdict = await self._judge(offer, beside)
