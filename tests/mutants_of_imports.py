@@ -54,7 +54,7 @@ MUTANTS_OF_IMPORTS = [
     ("memoryd/cli/importers/chatgpt.py", "        if node not in on_branch and", "        if False and", FILES),
     ("memoryd/model/where.py", "return kind_of(found) == kind_of(self.value) and", "return", WHERE),
     ("memoryd/model/where.py", "    if depth > MOST_DEPTH:", "    if False:", WHERE),
-    ("memoryd/index/columns.py", "self._of_key.get(key_of(term), {}).pop(term, None)", "pass", WHERE),
+    ("memoryd/index/columns.py", "                self._forget_key(term)\n", "", WHERE),
     ("memoryd/store/duckdb/queries.py", '.replace("~", "~0").replace("/", "~1")', "", WHERE),
 ]  # fmt: skip
 """A file, what stands there, the bug, and the tests that must fail."""

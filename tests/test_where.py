@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
 import pytest
 
 from memoryd.errors import InvalidArgument, LimitExceeded
+from memoryd.index.columns import Columns
 from memoryd.index.scope import ScopeIndex
 from memoryd.model import filter_terms
 from memoryd.model.change import ChangeSet
@@ -140,6 +142,20 @@ async def test_the_index_and_the_tables_agree_with_the_definition(folder, seed):
             assert expected == {index.memory_at(int(row)).id for row in mask.nonzero()[0]}, wanted.where
             page = await store.memories.page(visible_to(ALICE), wanted, now=NOW, limit=1000)
             assert expected == {one.id for one in page}, wanted.where
+
+
+def test_what_was_erased_leaves_no_key_and_no_value_in_the_index():
+    columns = Columns()
+    made = [memory(metadata={"score": n, "draft": True}) for n in range(3)]
+    for n, one in enumerate(made):
+        columns.append(columns.register(n, one))
+    columns.unlist(np.array([0, 2]), {term for n in (0, 2) for term in filter_terms.filter_terms_of(made[n])})
+    assert {
+        "score": [filter_terms.metadata_term("score", 1)],
+        "draft": [filter_terms.metadata_term("draft", True)],
+    } == {key: list(terms) for key, terms in columns._of_key.items()}
+    columns.unlist(np.array([1]), filter_terms.filter_terms_of(made[1]))
+    assert ({}, {}) == (columns._of_key, columns.filter_terms)
 
 
 @pytest.mark.parametrize("value", VALUES)

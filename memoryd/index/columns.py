@@ -149,12 +149,19 @@ class Columns:
                 self.filter_terms[term] = column
             else:
                 del self.filter_terms[term]
-                self._of_key.get(key_of(term), {}).pop(term, None)
+                self._forget_key(term)
 
     def _note_key(self, term: str) -> None:
         key = key_of(term)
         if key:
             self._of_key.setdefault(key, {})[term] = None
+
+    def _forget_key(self, term: str) -> None:
+        key = key_of(term)
+        of_key = self._of_key.get(key, {})
+        of_key.pop(term, None)
+        if not of_key:
+            self._of_key.pop(key, None)
 
     @property
     def nbytes(self) -> int:
