@@ -13,11 +13,11 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, distribution, entry_points
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, TypeGuard, runtime_checkable
 
 from memoryd.entities.persons import (
     GREETINGS,
@@ -351,12 +351,22 @@ def load_finders(
     return finders
 
 
+def _is_reviewer(finder: Finder) -> TypeGuard[Reviewer]:
+    return _are_reviewers(type(finder))
+
+
+@cache
+def _are_reviewers(kind: type) -> bool:
+    """Whether finders of a class judge too: to ask a protocol takes longer than some of them take for a text."""
+    return issubclass(kind, Reviewer)
+
+
 def find_entities(text: str, finders: Sequence[Finder]) -> list[Find]:
     """Return what the finders find in a text, in order and without overlaps, and which of it the text is about."""
     text = plain(text[:MOST_CHARACTERS])
     finds = _without_overlaps(find for finder in finders for find in finder.find(text))
     for finder in finders:
-        if isinstance(finder, Reviewer):
+        if _is_reviewer(finder):
             finds = list(finder.review(text, finds))
     leading: list[Find] = []
     end, about = 0, True

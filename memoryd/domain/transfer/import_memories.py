@@ -126,8 +126,9 @@ class _Import(Write[list[ImportResult]]):
             heir = imported_id(owner, self._import_id, item.superseded_by) if item.superseded_by else ""
             with in_part("memory"):
                 ends = now if draft.expire_time is not None and draft.expire_time <= now else draft.expiry(now)
+            endless = draft if ends is None else replace(draft, expire_time=None, expires_days=None)
             return replace(
-                memory_of(replace(draft, expire_time=None, expires_days=None), owner, memory_id, created),
+                memory_of(endless, owner, memory_id, created),
                 trust=self.caller.trust,
                 source=replace(draft.source, channel=draft.source.channel or IMPORT_CHANNEL),
                 expire_time=ends,

@@ -147,7 +147,8 @@ class WriteSession:
         barred, _ = await self._tombstones(draft, owner, caller.trust)
         if barred:
             return ImportResult(ImportOutcome.REJECTED, rejection=Rejection.FORGOTTEN.value)
-        new = replace(new, author=(caller.user_id if draft.shared else None) or "")
+        if draft.shared and caller.user_id:
+            new = replace(new, author=caller.user_id)
         holders = await self.known.of_key(owner, new.key) if is_live and new.key else []
         if any(not _takes_key(new, holder) for holder in holders):
             is_same = text_digest(holders[0].content) == digest
@@ -162,7 +163,8 @@ class WriteSession:
                 Verdict(Outcome.SUPERSEDED, changed=(retired(holder, new.id, why, self._now, trust=new.trust),)),
                 [holder], owner, new.trust,
             )  # fmt: skip
-        new = replace(new, supersedes=tuple(holder.id for holder in holders))
+        if holders:
+            new = replace(new, supersedes=tuple(holder.id for holder in holders))
         if twin is not None:  # it is kept as what has gone into the other one, so that it is known when it comes again
             why = Judgement("repeated", "another memory says the same", twin.id)
             new = replace(retired(new, twin.id, why, self._now, trust=new.trust), judged=True)
@@ -176,8 +178,8 @@ class WriteSession:
         heir = self._pending.get(new.superseded_by) or self.known.stored(new.owner, new.superseded_by)
         if heir is not None and new.judgement is not None and new.judgement.rule == "imported":
             self.note(replace(heir, supersedes=tuple(dict.fromkeys((*heir.supersedes, new.id)))[:MOST_SUPERSEDED]))
-        former = (one.id for one in self._pending if one.superseded_by == new.id)
-        return replace(new, supersedes=tuple(dict.fromkeys((*new.supersedes, *former))))
+        former = [one.id for one in self._pending if one.superseded_by == new.id]
+        return replace(new, supersedes=tuple(dict.fromkeys((*new.supersedes, *former)))) if former else new
 
     async def _twin(self, new: Memory, draft: Draft, digest: bytes) -> Memory | None:
         """
