@@ -186,13 +186,12 @@ async def test_what_a_file_brings_does_not_swell_what_the_host_said(memory):
 
 
 async def test_what_a_user_had_before_all_of_it_was_erased_does_not_come_back(memory):
-    if memory.ports.store.files is None:
-        pytest.skip("a store in memory has no ledger")
     await brought(memory, item("I keep bees", "1"))
     await forget_user(memory._caller, memory.ports, now=memory.clock(), dry_run=False)
     later = item("I sing", "2", create_time=memory.clock() + timedelta(hours=1))
     memory.clock.now += DAY
-    assert ["erased", "stored"] == await outcomes(memory, item("I keep bees", "1"), later)
+    has_ledger = memory.ports.store.files is not None  # a store in memory forgets that it was told to forget
+    assert ["erased" if has_ledger else "stored", "stored"] == await outcomes(memory, item("I keep bees", "1"), later)
 
 
 async def test_an_import_evicts_nothing(folder, packaged_encoder, clock):

@@ -156,7 +156,7 @@ def test_a_data_directory_that_others_may_write_is_warned_of(folder):
     assert "other users" not in admin("check", "--quiet", "--data-dir", below).stderr
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="root alone gives folders to others")
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to become another user")
 def test_a_data_directory_that_another_user_owns_or_may_replace_is_warned_of(folder):
     above, data = folder / "above", folder / "above" / "data"
     data.mkdir(parents=True, mode=0o700)
