@@ -135,8 +135,8 @@ test-llm: $(READY) .venv-llm/.ready  ## The daemon with a real small language mo
 test-mcp: $(READY) .venv-node/.ready  ## memory-mcp under the protocol's conformance package, its inspector, and uvx (brings Node along)
 	$(BIN)/python -m pytest tests/mcp_hosts/acceptance.py
 
-test-adapters: $(READY)  ## The adapters with each library alone, at its oldest and newest version, and both majors of protobuf (minutes)
-	$(BIN)/python -m tests.adapters
+test-adapters: $(READY)  ## The adapters with each library alone, at its oldest and newest version, and both majors of protobuf: make test-adapters [ARGS="mem0 langgraph"] (minutes)
+	$(BIN)/python -m tests.adapters $(ARGS)
 
 .venv-train/.ready: tests/readers/training/requirements.lock requirements.lock
 	$(PYTHON) -m venv .venv-train

@@ -1,10 +1,11 @@
-"""Run the tests of the adapters with each library alone, at its oldest and newest version: make test-adapters."""
+"""`make test-adapters`: the tests of the adapters with each library alone, at its oldest and newest version."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -12,12 +13,12 @@ UV = Path(sys.executable).parent / "uv"
 TOOLS = ("pytest>=9,<10", "pytest-asyncio", "hypothesis", "trustme")
 
 
-def main() -> int:
-    """Return how many lines failed."""
+def main(words: Sequence[str]) -> int:
+    """Try each line of environments.txt, or those that hold one of some words; return how many failed."""
     lines = (ROOT / "tests" / "adapters" / "environments.txt").read_text(encoding="utf-8").splitlines()
     failed = 0
     for line in lines:
-        if line.startswith("#") or not line.strip():
+        if line.startswith("#") or not line.strip() or (words and not any(word in line for word in words)):
             continue
         tests, library = line.split(maxsplit=1)
         with tempfile.TemporaryDirectory() as place:
@@ -39,4 +40,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))
