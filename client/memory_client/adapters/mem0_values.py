@@ -72,7 +72,7 @@ def _text_of(content: Any) -> str:
 
 def without_ids(metadata: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return metadata without what says whose it is: that is said by the arguments alone."""
-    return {key: value for key, value in (metadata or {}).items() if key not in {*IDS, "actor_id"}}
+    return {str(key): value for key, value in (metadata or {}).items() if key not in {*IDS, "actor_id"}}
 
 
 def item_of(memory: ShownMemory) -> dict[str, Any]:
