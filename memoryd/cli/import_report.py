@@ -46,9 +46,9 @@ class Told:
 
     counts: dict[str, Counter[str]] = field(default_factory=dict)
     """By kind and outcome."""
-    masked: dict[str, list[str]] = field(default_factory=dict)
     masked_count: int = 0
-    """Messages that are stored with a credential masked, and the first of them."""
+    masked: list[str] = field(default_factory=list)
+    """Messages that are stored with a credential masked, and the places of the first of them."""
     total: int = 0
     """How many items were looked at."""
     reasons: dict[str, int] = field(default_factory=dict)
@@ -68,13 +68,11 @@ class Told:
 
     def take(self, kind: str, place: str, result: ImportResult) -> None:
         """Note what became of an item."""
-        if result.masked:
-            with self._lock:
-                first = self.masked.setdefault("first", [])
-                self.masked_count += 1
-                if len(first) < FIRST:
-                    first.append(place)
         with self._lock:
+            if result.masked:
+                self.masked_count += 1
+                if len(self.masked) < FIRST:
+                    self.masked.append(place)
             self.counts.setdefault(kind, Counter())[result.outcome.value] += 1
             self.total += not result.rejection and result.outcome.value != "kept"
         if result.rejection:
@@ -97,7 +95,7 @@ def tell(told: Told, name: str, import_id: str, args: argparse.Namespace) -> Non
                     "dry_run": args.dry_run,
                     "counts": {kind: dict(counts) for kind, counts in sorted(told.counts.items())},
                     "left_out": left_out,
-                    "masked": {"count": told.masked_count, "first": told.masked.get("first", [])},
+                    "masked": {"count": told.masked_count, "first": told.masked},
                 }
             )
         )
@@ -128,7 +126,7 @@ def _lines(told: Told, *, dry_run: bool) -> Iterator[str]:
             yield f"{words[dry_run]}: {', '.join(_counted(kind, count) for kind, count in found.items())}"
     if told.masked_count:
         more = "" if told.masked_count <= FIRST else ", …"
-        yield f"a credential is masked in {told.masked_count}: {'; '.join(told.masked['first'])}{more}"
+        yield f"a credential is masked in {told.masked_count}: {'; '.join(told.masked)}{more}"
     if told.reasons:
         yield "left out:"
     for reason, count in sorted(told.reasons.items(), key=lambda one: (-one[1], one[0])):

@@ -27,8 +27,6 @@ __all__ = ["bring_in", "owner_fields"]
 AT_ONCE = 3  # calls under way, so that the model has work while others are committed
 MOST_BYTES = 2 << 20  # of what is sent at once
 MOST_WAITING = 64  # users and threads whose batches are not full yet
-CLAUDE = "memories/"
-"""Where Claude's memory tool looks."""
 OWNED = frozenset({"mem0", "graphiti", "jsonl"})
 """The formats that may say whose an item is."""
 
@@ -172,9 +170,6 @@ class _Sender:
         """Take an item, and send what is full."""
         from memoryd.cli.importers.items import Kept, Said, Skipped, Statement
 
-        if isinstance(item, Skipped):
-            self._told.leave_out(item.place, item.reason)
-            return
         if isinstance(item, Kept) and self._args.prefix:
             item = _below(item, self._args.prefix)
         if isinstance(item, Skipped):
@@ -265,10 +260,10 @@ class _Sender:
 
 def _below(item: Kept, prefix: str) -> Item:
     """Return a note below a path; of Claude's memory below its folder."""
-    from memoryd.cli.importers.items import Skipped
+    from memoryd.cli.importers.items import CLAUDE, Skipped
 
     draft = item.note.draft
-    root = next((one for one in (CLAUDE,) if draft.path.startswith(one)), "")
+    root = CLAUDE if draft.path.startswith(CLAUDE) else ""
     path = f"{root}{prefix.strip('/')}/{draft.path.removeprefix(root)}"
     try:
         return replace(item, note=replace(item.note, draft=replace(draft, path=path)))

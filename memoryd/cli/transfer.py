@@ -15,16 +15,13 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 from memory_cli.output import as_json, size
 
 from memoryd.cli.command import Client, add_command
 from memoryd.cli.snapshots import NotWhole, file_or_pipe
 from memoryd.errors import EXIT_DAMAGED, InvalidArgument, StartupError
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["CODES", "FORMAT", "Damaged", "add_export_command", "progress", "told"]
 

@@ -18,6 +18,7 @@ from memoryd.errors import InvalidArgument, LimitExceeded
 from memoryd.model import limits
 
 __all__ = [
+    "check_batch",
     "check_count",
     "check_id",
     "check_ids",
@@ -125,6 +126,14 @@ def check_count(value: int, name: str, *, default: int, limit: int) -> int:
     if value > limit:
         raise LimitExceeded(f"{name} is {value}; the limit is {limit}", field=name, limit=name)
     return value or default
+
+
+def check_batch(count: int, name: str, verb: str) -> None:
+    """Check how many items a call has; InvalidArgument for none, which says to `verb` one, LimitExceeded above 100."""
+    if not count:
+        raise InvalidArgument(f"{name} is empty; {verb} at least one", field=name)
+    if count > limits.MAX_BATCH:
+        raise LimitExceeded(f"{name} has {count} items; the limit is {limits.MAX_BATCH}", field=name, limit=name)
 
 
 def check_share(value: float, name: str) -> float:

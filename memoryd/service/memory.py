@@ -18,7 +18,7 @@ from memoryd.domain.transfer.import_memories import import_memories
 from memoryd.domain.writing import add, restore
 from memoryd.domain.writing.confirm import confirm
 from memoryd.domain.writing.update import update
-from memoryd.errors import InvalidArgument, LimitExceeded, NotFound, in_part
+from memoryd.errors import InvalidArgument, NotFound, in_part
 from memoryd.model import limits
 from memoryd.model.caller import Caller
 from memoryd.model.grant import Permission
@@ -26,6 +26,7 @@ from memoryd.model.memory import Draft
 from memoryd.model.query import Query
 from memoryd.model.results import AddResult
 from memoryd.model.scope import EVERY_AGENT
+from memoryd.model.validation import check_batch
 from memoryd.service.gate import Call
 from memoryd.turns import in_turns
 from memoryd.v1 import memory_service_pb2 as pb
@@ -260,13 +261,7 @@ def _ids(results: list[AddResult]) -> list[str]:
 
 def _drafts(request: pb.BatchAddMemoriesRequest) -> list[Draft]:
     """Return the items of a batch, checked; errors name the item."""
-    count = len(request.requests)
-    if not count:
-        raise InvalidArgument("requests is empty; send at least one", field="requests")
-    if count > limits.MAX_BATCH:
-        raise LimitExceeded(
-            f"requests has {count} items; the limit is {limits.MAX_BATCH}", field="requests", limit="requests"
-        )
+    check_batch(len(request.requests), "requests", "send")
     drafts = []
     for n, item in enumerate(request.requests):
         with in_part(f"requests[{n}]"):

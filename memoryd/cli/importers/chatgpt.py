@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from memoryd.cli.importers.items import Item, Skipped, digest, guarded, id_of, label, lines_of, said, time_of
+from memoryd.cli.importers.conversations import conversations
+from memoryd.cli.importers.items import Item, Skipped, digest, id_of, label, lines_of, said, time_of, titled
 from memoryd.cli.importers.source import Source
 
 __all__ = ["read"]
@@ -23,13 +24,7 @@ MEDIA = {
 
 def read(source: Source) -> Iterator[Item]:
     """Yield the messages of each conversation as it was when it was left, and what is left out."""
-    with source.opened("conversations.json", "conversations-*.json") as files:
-        for _, file in files:
-            for number, talk in source.records(file):
-                if isinstance(talk, Mapping) and isinstance(talk.get("mapping"), Mapping):
-                    yield from guarded(_conversation(talk), f"item {number}")
-                else:
-                    yield Skipped(place=f"item {number}", reason="it is no conversation")
+    yield from conversations(source, "mapping", Mapping, _conversation)
 
 
 def _conversation(talk: Mapping[str, Any]) -> Iterator[Item]:
@@ -92,8 +87,7 @@ def _said(
         yield Skipped(place=place, reason=reason or "it is empty")
         return
     time = time_of(message.get("create_time")) or time_of(talk.get("create_time"))
-    metadata = {"title": label(title, 500)} if isinstance(title, str) and title.strip() else ""
-    yield from said(thread_id, node, text, place, role=role, create_time=time, metadata=metadata)
+    yield from said(thread_id, node, text, place, role=role, create_time=time, metadata=titled(title))
 
 
 def _object(value: Mapping[str, Any], name: str) -> Mapping[str, Any]:

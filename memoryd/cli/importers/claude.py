@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from memoryd.cli.importers.items import Item, Skipped, digest, guarded, id_of, label, lines_of, said, time_of
+from memoryd.cli.importers.conversations import conversations
+from memoryd.cli.importers.items import Item, Skipped, digest, id_of, label, lines_of, objects, said, time_of, titled
 from memoryd.cli.importers.source import Source
 
 __all__ = ["read"]
@@ -20,13 +21,7 @@ def read(source: Source) -> Iterator[Item]:
     for name in source.names():
         if name.rpartition("/")[2] in OTHERS:
             yield Skipped(place=f"file {label(name)}", reason="it is no conversation, and is not read")
-    with source.opened("conversations.json", "conversations-*.json") as files:
-        for _, file in files:
-            for number, talk in source.records(file):
-                if isinstance(talk, Mapping) and isinstance(talk.get("chat_messages"), list):
-                    yield from guarded(_conversation(talk), f"item {number}")
-                else:
-                    yield Skipped(place=f"item {number}", reason="it is no conversation")
+    yield from conversations(source, "chat_messages", list, _conversation)
 
 
 def _conversation(talk: Mapping[str, Any]) -> Iterator[Item]:
@@ -49,7 +44,7 @@ def _conversation(talk: Mapping[str, Any]) -> Iterator[Item]:
             yield Skipped(place=there, reason="it is empty" if role else "its role is neither user nor assistant")
             continue
         time = time_of(message.get("created_at")) or time_of(talk.get("created_at"))
-        metadata = {"title": label(title, 500)} if isinstance(title, str) and title.strip() else ""
+        metadata = titled(title)
         title = None  # it stands with the first message
         yield from said(
             f"claude:{id_of(name)}", message_id, text, there, role=role, create_time=time, metadata=metadata
@@ -72,16 +67,11 @@ def _branch(talk: Mapping[str, Any]) -> frozenset[str]:
 
 def _text(message: Mapping[str, Any]) -> str:
     """Return what a message says: its texts, and the names of its files; no reasoning, and nothing of tools."""
-    blocks = [block for block in _list(message, "content") if block.get("type") in {"text", "voice_note"}]
+    blocks = [block for block in objects(message, "content") if block.get("type") in {"text", "voice_note"}]
     texts = [str(block.get("text") or "") for block in blocks] or [str(message.get("text") or "")]
-    for one in (one for name in ("attachments", "files") for one in _list(message, name)):
+    for one in (one for name in ("attachments", "files") for one in objects(message, name)):
         if one.get("file_name"):
             texts.append(f"[file: {label(one['file_name'])}]")
         elif isinstance(one.get("extracted_content"), str):
             texts.append(one["extracted_content"])  # what was pasted as a text
     return lines_of(texts)
-
-
-def _list(message: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
-    found = message.get(name)
-    return [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []

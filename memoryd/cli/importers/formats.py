@@ -10,6 +10,7 @@ from importlib import import_module
 from itertools import islice
 from typing import IO, NamedTuple
 
+from memoryd.cli.importers.conversations import FILES
 from memoryd.cli.importers.items import Item
 from memoryd.cli.importers.source import PACKED, Source
 from memoryd.errors import InvalidArgument
@@ -89,7 +90,7 @@ def format_of(source: Source) -> str:
     elif path.suffix.lower() in {".md", ".markdown"}:
         found = "basic-memory" if b"permalink:" in _beginning(source) else "markdown"
     else:
-        with source.opened("conversations.json", "conversations-*.json") as files:
+        with source.opened(*FILES) as files:
             found = _of_json(files[0][1])
     if not found:
         raise InvalidArgument(f"it is not clear what {path} is; say it with --as {'|'.join(FORMATS)}", field="as")
@@ -99,7 +100,7 @@ def format_of(source: Source) -> str:
 def _of_folder(source: Source) -> str:
     names = {path.name for path in source.path.iterdir()}
     if any(name.startswith("conversations") and name.endswith(".json") for name in names):
-        with source.opened("conversations.json", "conversations-*.json") as files:
+        with source.opened(*FILES) as files:
             return _of_json(files[0][1])
     if "MEMORY.md" in names:
         return "claude-code"

@@ -21,6 +21,7 @@ from memoryd.model.message_draft import MessageDraft
 from memoryd.model.note import NoteDraft
 
 __all__ = [
+    "CLAUDE",
     "Item",
     "Kept",
     "Said",
@@ -33,14 +34,18 @@ __all__ = [
     "label",
     "lines_of",
     "metadata_of",
+    "objects",
     "of_whom",
     "plain",
     "said",
     "stated",
     "time_of",
+    "titled",
     "unreadable",
 ]
 
+CLAUDE = "memories/"
+"""Where Claude's memory tool looks, so that what Claude Code kept is found by it."""
 _NO_ONE: Mapping[str, str] = MappingProxyType({})
 OWNERS = ("user_id", "agent_id", "chat_id", "group_id")
 """The fields by which files say whose an item is."""
@@ -48,6 +53,7 @@ WRONG = (MemorydError, TypeError, ValueError, AttributeError, KeyError, Overflow
 """What a field of a file brings about that is not as it should be."""
 SECONDS = re.compile(r"\d{9,13}(\.\d{1,9})?")
 """A number of seconds or milliseconds, written as a text."""
+LONGEST_TITLE = 500  # characters
 LONGEST_TIME = 1e11  # seconds since 1970 from which a number is one of milliseconds
 
 
@@ -249,6 +255,17 @@ def metadata_of(values: object) -> tuple[dict[str, Any], list[str]]:
         else:
             left_out.append(key)
     return kept_values, left_out
+
+
+def objects(value: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
+    """Return the objects of a list that stands in a field; none where it is none."""
+    found = value.get(name)
+    return [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
+
+
+def titled(title: object) -> dict[str, str] | str:
+    """Return the metadata of a message that a conversation's title stands with; "" where there is none."""
+    return {"title": label(title, LONGEST_TITLE)} if isinstance(title, str) and title.strip() else ""
 
 
 def lines_of(texts: Iterable[str]) -> str:

@@ -16,9 +16,7 @@ __all__ = ["read"]
 def read(source: Source) -> Iterator[Item]:
     """Yield each item as the note that the adapter for LangGraph reads."""
     with source.path.open("rb") as file:
-        is_list = file.read(1 << 16).lstrip()[:1] == b"["
-        file.seek(0)
-        if is_list:
+        if source.begins_list(file):
             for number, record in source.records(file):
                 yield from guarded(_item(record, f"item {number}"), f"item {number}")
             return

@@ -15,6 +15,7 @@ from memoryd.cli.importers.items import (
     kept,
     label,
     lines_of,
+    objects,
     said,
     stated,
     time_of,
@@ -32,8 +33,8 @@ def read(source: Source) -> Iterator[Item]:
     whole = source.whole()
     if not isinstance(whole, Mapping) or not isinstance(whole.get("agents"), list):
         raise Damaged(f"{source.path} is no file of a Letta agent: it has no agents")
-    blocks = {str(block.get("id")): block for block in _objects(whole, "blocks")}
-    for n, agent in enumerate(_objects(whole, "agents")):
+    blocks = {str(block.get("id")): block for block in objects(whole, "blocks")}
+    for n, agent in enumerate(objects(whole, "agents")):
         yield from guarded(_agent(agent, blocks, n), f"agent {n + 1}")
 
 
@@ -45,9 +46,9 @@ def _agent(agent: Mapping[str, Any], blocks: Mapping[str, Mapping[str, Any]], n:
         if block is not None:
             place = f"agent {name}, block {label(block.get('label'))}"
             yield from kept(f"letta/{_part(name)}/{_part(block.get('label'))}", _text(block.get("value")), place)
-    for message in _objects(agent, "messages"):
+    for message in objects(agent, "messages"):
         yield from _message(message, name)
-    for passage in (one for field in PASSAGES for one in _objects(agent, field)):
+    for passage in (one for field in PASSAGES for one in objects(agent, field)):
         place = f"agent {name}, passage {label(passage.get('id'))}"
         made = time_of(passage.get("created_at"))
         there = passage.get("id") or f"passage:{digest(passage.get('text'))}"
@@ -64,7 +65,7 @@ def _message(message: Mapping[str, Any], name: str) -> Iterator[Item]:
     texts = (
         [_text(part.get("text")) for part in content if isinstance(part, Mapping)] if isinstance(content, list) else []
     )
-    sent = [_sent(call) for call in _objects(message, "tool_calls")]
+    sent = [_sent(call) for call in objects(message, "tool_calls")]
     text = lines_of(sent) or (lines_of(texts) if texts else _text(content))
     if role == "user":
         text = _unwrapped(text)
@@ -111,8 +112,3 @@ def _text(value: object) -> str:
 def _part(value: object) -> str:
     """Return a name as a part of a path."""
     return label(value).replace("/", "-").strip(". ") or "unnamed"
-
-
-def _objects(value: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
-    found = value.get(name)
-    return [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []

@@ -13,15 +13,25 @@ from pathlib import Path
 
 import yaml
 
-from memoryd.cli.importers.items import Item, Kept, Skipped, Statement, digest, kept, label, plain, stated, time_of
+from memoryd.cli.importers.items import (
+    CLAUDE,
+    Item,
+    Kept,
+    Skipped,
+    Statement,
+    digest,
+    kept,
+    label,
+    plain,
+    stated,
+    time_of,
+)
 from memoryd.cli.importers.source import Damaged, Source
 from memoryd.model import limits
 
 __all__ = ["read", "read_basic_memory", "read_claude_code"]
 
 SUFFIXES = frozenset({".md", ".markdown", ".mdx"})
-CLAUDE = "memories/"
-"""Where Claude's memory tool looks, so that what Claude Code kept is found by it."""
 MOST_FILES = 100_000
 LONGEST_FRONT = 16 << 10  # characters above the text in which its title stands
 LONGEST_ITEM = 4096  # characters of an observation; a longer line stands in the note alone

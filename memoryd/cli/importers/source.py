@@ -74,9 +74,12 @@ class Source:
             return sorted(path.name for path in self.path.iterdir())
         if not self.is_archive:
             return []
+        with self._archive() as archive:
+            return sorted(archive.namelist())
+
+    def _archive(self) -> zipfile.ZipFile:
         try:
-            with zipfile.ZipFile(self.path) as archive:
-                return sorted(archive.namelist())
+            return zipfile.ZipFile(self.path)
         except (zipfile.BadZipFile, NotImplementedError) as error:
             raise Damaged(f"{self.path} is no whole zip file: {error}") from None
 
@@ -104,10 +107,7 @@ class Source:
                 if path.is_file() and not path.is_symlink():
                     yield path.name, lambda path=path: path.open("rb")
             return
-        try:
-            archive = stack.enter_context(zipfile.ZipFile(self.path))
-        except (zipfile.BadZipFile, NotImplementedError) as error:
-            raise Damaged(f"{self.path} is no whole zip file: {error}") from None
+        archive = stack.enter_context(self._archive())
         for member in sorted(archive.infolist(), key=lambda one: one.filename):
             if not member.is_dir():
                 yield member.filename, lambda member=member: self._member(archive, member)
@@ -132,21 +132,24 @@ class Source:
         A list is read bit by bit, however long it is. Of an object the lists under some keys are read, as a whole. None
         stands for a value that is nested too deep.
         """
-        try:
-            is_list = file.read(1 << 16).removeprefix(codecs.BOM_UTF8).lstrip()[:1] == b"["
-        except PACKED:
-            raise Damaged(f"{self.path} is damaged") from None
-        if is_list:
-            file.seek(0)
+        if self.begins_list(file):
             values: Iterable[Any] = _Values(file, str(self.path))
         else:
-            file.seek(0)
             value = self._parsed(file)
             if not isinstance(value, Mapping):
                 raise Damaged(f"{self.path} is neither a list nor an object of JSON")
             values = (one for key in keys for one in (value[key] if isinstance(value.get(key), list) else ()))
         for number, value in enumerate(values, 1):
             yield number, value if depth_of(value) <= MOST_DEPTH else None
+
+    def begins_list(self, file: IO[bytes]) -> bool:
+        """Whether a file begins as a JSON list; it stands at its beginning again. Damaged."""
+        try:
+            beginning = file.read(1 << 16)
+        except PACKED:
+            raise Damaged(f"{self.path} is damaged") from None
+        file.seek(0)
+        return beginning.removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"[")
 
     def whole(self) -> Any:
         """Return a whole JSON file; Damaged."""

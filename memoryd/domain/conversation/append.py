@@ -23,9 +23,8 @@ from memoryd.domain.ports import Ports
 from memoryd.domain.preparing import ON_LOOP, preparing
 from memoryd.domain.quotas import check_quota, quota_lock
 from memoryd.domain.shared import thread_lock
-from memoryd.errors import Conflict, Contended, InvalidArgument, LimitExceeded, in_part
+from memoryd.errors import Conflict, Contended, InvalidArgument, in_part
 from memoryd.index.analysis import analyse, indexed_text
-from memoryd.model import limits
 from memoryd.model.caller import Caller
 from memoryd.model.change import ChangeSet, ConversationChange, NewMessage, RecordedRequest
 from memoryd.model.conversation import Message, Role, Session, Thread
@@ -34,7 +33,7 @@ from memoryd.model.message_draft import MessageDraft
 from memoryd.model.receipt import AppendReceipt
 from memoryd.model.talk import Appended, AppendedMessage
 from memoryd.model.trust import Trust
-from memoryd.model.validation import check_id
+from memoryd.model.validation import check_batch, check_id
 from memoryd.store.conversations import MessageSelector
 
 __all__ = ["append"]
@@ -274,12 +273,7 @@ def _named(message: Message) -> AppendedMessage:
 
 def _check(drafts: Sequence[MessageDraft], caller: Caller) -> None:
     """Check a call as a whole; InvalidArgument or LimitExceeded names what is wrong."""
-    if not drafts:
-        raise InvalidArgument("messages is empty; append at least one", field="messages")
-    if len(drafts) > limits.MAX_BATCH:
-        raise LimitExceeded(
-            f"messages has {len(drafts)} items; the limit is {limits.MAX_BATCH}", field="messages", limit="messages"
-        )
+    check_batch(len(drafts), "messages", "append")
     seen: set[str] = set()
     for n, draft in enumerate(drafts):
         with in_part(f"messages[{n}]"):

@@ -16,9 +16,8 @@ from memoryd.domain.transfer.erased import Made, ever_erased
 from memoryd.domain.writing.add import LOOKED_AT_INLINE, holds_secret, texts_of
 from memoryd.domain.writing.judge import memory_of
 from memoryd.domain.writing.session import WriteSession
-from memoryd.errors import InvalidArgument, LimitExceeded, in_part
+from memoryd.errors import InvalidArgument, in_part
 from memoryd.index.analysis import embedded_text
-from memoryd.model import limits
 from memoryd.model.caller import Caller
 from memoryd.model.change import ChangeSet
 from memoryd.model.embedding import Embedded
@@ -36,7 +35,7 @@ from memoryd.model.memory import NO_STATEMENTS, Judgement, Memory
 from memoryd.model.receipt import Rejection
 from memoryd.model.times import EPOCH
 from memoryd.model.trust import Trust
-from memoryd.model.validation import check_id
+from memoryd.model.validation import check_batch, check_id
 from memoryd.store.memories import MemorySelector
 from memoryd.turns import in_turns
 
@@ -73,12 +72,7 @@ class _Import(Write[list[ImportResult]]):
         self._import_id = check_id(import_id, "import_id")
         if not self._import_id:
             raise InvalidArgument("import_id is empty; give the import a name", field="import_id")
-        if not items:
-            raise InvalidArgument("memories is empty; import at least one", field="memories")
-        if len(items) > limits.MAX_BATCH:
-            raise LimitExceeded(
-                f"memories has {len(items)} items; the limit is {limits.MAX_BATCH}", field="memories", limit="memories"
-            )
+        check_batch(len(items), "memories", "import")
         self._memories: list[Memory] = []
         self._settled: dict[int, ImportResult] = {}
         """What became of items that are neither embedded nor judged."""
@@ -121,8 +115,7 @@ class _Import(Write[list[ImportResult]]):
             for name, time in (("create_time", created), ("supersede_time", item.supersede_time)):
                 if time is not None and time > now and item.create_time is not None:
                     raise InvalidArgument(f"{name} is in the future", field=name)
-            external_id = item.external_id
-            memory_id = imported_id(owner, self._import_id, external_id)
+            memory_id = imported_id(owner, self._import_id, item.external_id)
             heir = imported_id(owner, self._import_id, item.superseded_by) if item.superseded_by else ""
             with in_part("memory"):
                 ends = now if draft.expire_time is not None and draft.expire_time <= now else draft.expiry(now)
@@ -133,7 +126,7 @@ class _Import(Write[list[ImportResult]]):
                 source=replace(draft.source, channel=draft.source.channel or IMPORT_CHANNEL),
                 expire_time=ends,
                 import_id=self._import_id,
-                external_id=external_id,
+                external_id=item.external_id,
                 judged=draft.kind in NO_STATEMENTS or item.supersede_time is not None,
                 supersede_time=item.supersede_time,
                 superseded_by=heir,
@@ -154,10 +147,7 @@ class _Import(Write[list[ImportResult]]):
             places[memory.id] = n
             if memory.expire_time is not None and memory.expire_time <= self.now:
                 self._settled[n] = EXPIRED
-        for owner in dict.fromkeys(memory.owner for memory in self._memories):
-            ids = [memory.id for memory in self._memories if memory.owner == owner]
-            for known in await self.ports.store.memories.scan(MemorySelector(owner=owner, ids=ids), limit=0):
-                self._settled[places[known.id]] = _known(known, self._memories[places[known.id]])
+        self._settled |= await self._stored(range(len(self._memories)))
         left = [n for n in range(len(self._memories)) if n not in self._settled]
         is_erased = await ever_erased(self.ports) if left else None
         for n in left:
@@ -185,7 +175,7 @@ class _Import(Write[list[ImportResult]]):
         heads = [await ports.store.commits.memories.head(owner) for owner in owners]
         session = WriteSession(ports, indexes, self.now, heads=heads, used=GrantUsage(), count=len(self._items))
         left = [n for n in range(len(self._items)) if n not in self._settled]
-        self._settled |= await self._stored_meanwhile(left)
+        self._settled |= await self._stored(left)  # by another call meanwhile: now no one else can
         try:
             results = [
                 self._settled.get(n) or await self._take(n, session) async for n in in_turns(range(len(self._items)))
@@ -199,8 +189,8 @@ class _Import(Write[list[ImportResult]]):
 
         return Decision(None if self._dry_run or change == ChangeSet() else change, answer)
 
-    async def _stored_meanwhile(self, places: Sequence[int]) -> dict[int, ImportResult]:
-        """Return what the same items became that another call has stored, now that no one else can."""
+    async def _stored(self, places: Sequence[int]) -> dict[int, ImportResult]:
+        """Return what becomes of those of some items that are stored already."""
         places_of = {self._memories[n].id: n for n in places}
         found: dict[int, ImportResult] = {}
         for owner in dict.fromkeys(self._memories[n].owner for n in places):

@@ -11,13 +11,13 @@ from memoryd.domain.conversation.append import append
 from memoryd.domain.conversation.threads import ThreadKey, is_enabled
 from memoryd.domain.ports import Ports
 from memoryd.domain.transfer.erased import ever_erased, things_of_message
-from memoryd.errors import Conflict, InvalidArgument, LimitExceeded, in_part
-from memoryd.model import limits
+from memoryd.errors import Conflict, InvalidArgument, in_part
 from memoryd.model.caller import Caller
 from memoryd.model.imported import ImportOutcome, ImportReport, ImportResult
 from memoryd.model.message_draft import MessageDraft
 from memoryd.model.receipt import Rejection
 from memoryd.model.trust import Trust
+from memoryd.model.validation import check_batch
 from memoryd.store.conversations import MessageSelector
 
 __all__ = ["import_messages"]
@@ -73,12 +73,7 @@ async def _once(
 
 def _check(drafts: Sequence[MessageDraft], now: datetime) -> None:
     """Check a call as a whole; InvalidArgument or LimitExceeded names what is wrong."""
-    if not drafts:
-        raise InvalidArgument("messages is empty; import at least one", field="messages")
-    if len(drafts) > limits.MAX_BATCH:
-        raise LimitExceeded(
-            f"messages has {len(drafts)} items; the limit is {limits.MAX_BATCH}", field="messages", limit="messages"
-        )
+    check_batch(len(drafts), "messages", "import")
     seen: set[str] = set()
     for n, draft in enumerate(drafts):
         with in_part(f"messages[{n}]"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -12,8 +13,7 @@ from memoryd.domain.notes.reading import note_lock
 from memoryd.domain.pipeline import Decision, answering, decide_and_commit
 from memoryd.domain.ports import Ports
 from memoryd.domain.transfer.erased import ever_erased
-from memoryd.errors import InvalidArgument, LimitExceeded, in_part
-from memoryd.model import limits
+from memoryd.errors import InvalidArgument, in_part
 from memoryd.model.caller import Caller
 from memoryd.model.change import ChangeSet
 from memoryd.model.embedding import Embedded
@@ -25,6 +25,7 @@ from memoryd.model.receipt import Rejection
 from memoryd.model.scope import Owner
 from memoryd.model.times import EPOCH
 from memoryd.model.trust import Trust
+from memoryd.model.validation import check_batch
 
 __all__ = ["import_notes"]
 
@@ -44,11 +45,10 @@ async def import_notes(
         return ImportReport((why,) * len(items), dry_run)
     ids = [imported_id(owner, BY_PATH, item.draft.path) for item in items]
     settled = await _settled(items, ids, owner, caller, ports, now)
-    made = {
-        n: await embedded_note(item.draft.path, item.draft.text, caller, ports)
-        for n, item in enumerate(items)
-        if item.draft.is_searched and n not in settled and not dry_run
-    }
+    searched = [n for n, item in enumerate(items) if item.draft.is_searched and n not in settled and not dry_run]
+    drafts = (items[n].draft for n in searched)
+    embedding = (embedded_note(draft.path, draft.text, caller, ports) for draft in drafts)
+    made = dict(zip(searched, await asyncio.gather(*embedding), strict=True))
 
     async def decide() -> Decision[list[ImportResult]]:
         known = await _known(items, ids, owner, ports)
@@ -145,12 +145,7 @@ async def _change(
 
 def _check(items: Sequence[ImportedNote], now: datetime) -> None:
     """Check a call as a whole; InvalidArgument or LimitExceeded names what is wrong."""
-    if not items:
-        raise InvalidArgument("notes is empty; import at least one", field="notes")
-    if len(items) > limits.MAX_BATCH:
-        raise LimitExceeded(
-            f"notes has {len(items)} items; the limit is {limits.MAX_BATCH}", field="notes", limit="notes"
-        )
+    check_batch(len(items), "notes", "import")
     seen: set[str] = set()
     for n, item in enumerate(items):
         with in_part(f"notes[{n}]"):
