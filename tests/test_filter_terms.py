@@ -34,13 +34,13 @@ FULL = Memory(
 )  # fmt: skip
 TERMS = [
     "subject:zoë", "subject:ben", "tag:Game", "tag:=x", "metadata:3:a=b=c", "category:hobby", "import:old",
-    "entity:e1",
+    "contested:", "entity:e1",
     "thread:t 1", "session:s:1",
 ]  # fmt: skip
 
 
 def test_the_terms_of_a_full_memory_are_those_of_the_version():
-    assert (1, TERMS) == (filter_terms.VERSION, filter_terms.filter_terms_of(FULL)), "raise VERSION with other terms"
+    assert (2, TERMS) == (filter_terms.VERSION, filter_terms.filter_terms_of(FULL)), "raise VERSION with other terms"
 
 
 @pytest.mark.parametrize("name", [item.name for item in fields(Memory) if item.name not in SHOWN_ONLY])
@@ -79,7 +79,7 @@ async def test_terms_of_a_later_version_are_refused(folder):
     path = folder / "memory.duckdb"
     with duckdb.connect(str(path)) as con:
         con.execute("UPDATE meta SET value = '7' WHERE name = 'filter_terms'")
-    with pytest.raises(StoreRefused, match="filter terms of version 7; this memoryd knows up to 1"):
+    with pytest.raises(StoreRefused, match="filter terms of version 7; this memoryd knows up to 2"):
         open_database(path, memory_limit_bytes=MEMORY_LIMIT)
 
 

@@ -260,6 +260,9 @@ def test_owners_are_listed_with_what_is_stored_of_them(folder):
             found = bob.list_owners()
             sizes = {(one.user_id, one.chat_id): (one.memory_count, one.message_count, one.content_bytes) for one in
                      found.owners}  # fmt: skip
+            assert {(one.new_memory_count, one.new_message_count) for one in found.owners} == {
+                (one.memory_count, one.message_count) for one in found.owners
+            }
             assert {
                 ("ann", ""): (2, 1, 59),
                 ("", "team"): (1, 0, 12),

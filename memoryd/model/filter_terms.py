@@ -27,8 +27,9 @@ __all__ = [
     "values_of",
 ]
 
-VERSION = 1
+VERSION = 2
 """Of the terms of a memory; `tests/test_filter_terms.py` pins what it stands for."""
+CONTESTED = "contested:"
 
 
 def _subject_terms(subjects: tuple[str, ...]) -> list[str]:
@@ -88,6 +89,8 @@ def _exact_terms(of: Memory | Filter) -> list[str]:
 def filter_terms_of(memory: Memory) -> list[str]:
     """Return every term that a memory has."""
     terms = _subject_terms(memory.subjects) + _exact_terms(memory)
+    if memory.contested_with:
+        terms.append(CONTESTED)
     if memory.mentions:
         terms += entity_terms({mention.entity_id for mention in memory.mentions})
     if memory.kind is Kind.NOTE:
@@ -110,5 +113,6 @@ def excluded_terms(wanted: Filter) -> list[str]:
 
 def required_terms(wanted: Filter) -> list[str]:
     """Return the terms that a memory must all have; of the filter's subjects any one will do."""
-    below = [f"path:{wanted.path_prefix}"] if wanted.path_prefix else []
-    return _exact_terms(wanted) + _place_terms([wanted.thread_id], []) + below
+    more = [f"path:{wanted.path_prefix}"] if wanted.path_prefix else []
+    more += [CONTESTED] if wanted.contested else []
+    return _exact_terms(wanted) + _place_terms([wanted.thread_id], []) + more

@@ -55,6 +55,8 @@ class Filter:
     """Of notes: only that of this path, and those below it; nothing else passes."""
     import_id: str = ""
     """Only what came by this import."""
+    contested: bool = False
+    """Only what another memory contests."""
     include_expired: bool = False
     include_superseded: bool = False
     as_of: datetime | None = None
@@ -121,6 +123,7 @@ class Filter:
             "create_time": not _within(created, self.create_time_from, self.create_time_to),
             "path": not self._is_below(memory),
             "import": self.import_id not in {"", memory.import_id},
+            "contested": self.contested and not memory.contested_with,
             "thread": self.thread_id not in {"", thread_id} or (is_said and thread_id in self.exclude_thread_ids),
             "session": is_said and memory.source.session_id in self.exclude_session_ids,
         }

@@ -109,6 +109,9 @@ class OwnerSize:
     message_count: int
     content_bytes: int
     """Of the text of both and of notes, in UTF-8."""
+    new_memory_count: int = 0
+    """Of the memories, those that were made lately: in the last 7 days, where a daemon answers."""
+    new_message_count: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict
+from datetime import timedelta
 from typing import Any
 
 from memoryd.audit.reading import Sighting
@@ -30,6 +31,7 @@ __all__ = ["AdminService"]
 
 PART_BYTES = 2 << 20  # of an export that are sent at once
 OWNERS = 100  # that are listed where no limit is named
+NEW = timedelta(days=7)  # what was stored so lately is counted as new
 
 
 class AdminService:
@@ -174,13 +176,13 @@ class AdminService:
             set_time(response, name, getattr(proof, name))
         return response
 
-    async def ListOwners(self, request: pb.ListOwnersRequest, _call: Call) -> pb.ListOwnersResponse:
+    async def ListOwners(self, request: pb.ListOwnersRequest, call: Call) -> pb.ListOwnersResponse:
         if not 0 <= request.limit <= limits.MAX_PAGE_SIZE:
             raise InvalidArgument(
                 f"limit is {request.limit}; it must lie between 0 and {limits.MAX_PAGE_SIZE}", field="limit"
             )
         agent_id = check_id(request.agent_id, "agent_id")
-        sizes = await self._ports.store.owners.sizes(agent_id, limit=request.limit or OWNERS)
+        sizes = await self._ports.store.owners.sizes(agent_id, limit=request.limit or OWNERS, new_since=call.now - NEW)
         return pb.ListOwnersResponse(
             owners=(pb.OwnerSize(**asdict(size)) for size in sizes.owners), owner_count=sizes.owner_count
         )

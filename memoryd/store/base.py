@@ -215,8 +215,12 @@ class OwnerStore(Protocol):
         """Return the personal scopes of a user in which anything is stored, of one agent or of all."""
         ...
 
-    async def sizes(self, agent_id: str = "", *, limit: int) -> OwnerSizes:
-        """Return how much is stored of each user and chat, of one agent or of all, those with most text first."""
+    async def sizes(self, agent_id: str = "", *, limit: int, new_since: datetime | None = None) -> OwnerSizes:
+        """
+        Return how much is stored of each user and chat, of one agent or of all, those with most text first.
+
+        What was made since `new_since` is counted as new; None: nothing is.
+        """
         ...
 
     async def active_since(self, time: datetime, *, least: int) -> list[Owner]:

@@ -693,6 +693,8 @@ class OwnerSize(google.protobuf.message.Message):
     MEMORY_COUNT_FIELD_NUMBER: builtins.int
     MESSAGE_COUNT_FIELD_NUMBER: builtins.int
     CONTENT_BYTES_FIELD_NUMBER: builtins.int
+    NEW_MEMORY_COUNT_FIELD_NUMBER: builtins.int
+    NEW_MESSAGE_COUNT_FIELD_NUMBER: builtins.int
     agent_id: builtins.str
     """The agent."""
     user_id: builtins.str
@@ -705,6 +707,10 @@ class OwnerSize(google.protobuf.message.Message):
     """Messages."""
     content_bytes: builtins.int
     """Bytes of the text of both and of notes, in UTF-8."""
+    new_memory_count: builtins.int
+    """Of the memories, those of the last 7 days."""
+    new_message_count: builtins.int
+    """Of the messages, those of the last 7 days."""
     def __init__(
         self,
         *,
@@ -714,8 +720,10 @@ class OwnerSize(google.protobuf.message.Message):
         memory_count: builtins.int = ...,
         message_count: builtins.int = ...,
         content_bytes: builtins.int = ...,
+        new_memory_count: builtins.int = ...,
+        new_message_count: builtins.int = ...,
     ) -> None: ...
-    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["agent_id", b"agent_id", "chat_id", b"chat_id", "content_bytes", b"content_bytes", "memory_count", b"memory_count", "message_count", b"message_count", "user_id", b"user_id"]
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["agent_id", b"agent_id", "chat_id", b"chat_id", "content_bytes", b"content_bytes", "memory_count", b"memory_count", "message_count", b"message_count", "new_memory_count", b"new_memory_count", "new_message_count", b"new_message_count", "user_id", b"user_id"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
 
 Global___OwnerSize: typing_extensions.TypeAlias = OwnerSize

@@ -263,6 +263,7 @@ def filter_to_pb(wanted: Filter) -> memory_pb2.MemoryFilter:
         category=wanted.category,
         path_prefix=wanted.path_prefix,
         import_id=wanted.import_id,
+        contested=wanted.contested,
     )
     for field in _FILTER_TIMES:
         set_time(message, field, getattr(wanted, field))
@@ -284,6 +285,7 @@ def filter_from_pb(request: Any) -> Filter:
         category=message.category,
         path_prefix=message.path_prefix,
         import_id=message.import_id,
+        contested=message.contested,
         include_expired=getattr(request, "include_expired", True),
         include_superseded=getattr(request, "include_superseded", True),
         as_of=time_from_pb(request, "as_of") if hasattr(request, "as_of") else None,

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 from memory_cli.common import Declined, Partly, Usage, listed, tell_backups, text_of
+from memory_cli.filters import filter_of, is_filtered, mapping
 from memory_cli.output import (
     as_json,
     day,
@@ -26,38 +27,6 @@ from memory_cli.output import (
 from memory_cli.unmatched import unmatched
 
 __all__ = ["add", "confirm", "context", "correct", "delete", "get", "list_memories", "search", "undelete"]
-
-
-def _mapping(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    mapping = dict(pairs)
-    if len(mapping) < len(pairs):
-        raise Usage("--meta names a key twice")
-    return mapping
-
-
-def _filter(args: argparse.Namespace) -> Any:
-    from memory_client import Filter, Kind
-
-    return Filter(
-        kinds=frozenset(Kind(kind) for kind in args.kind),
-        subjects=tuple(args.about),
-        tags=tuple(args.tag),
-        metadata=_mapping(args.meta),
-        where=args.where,
-        category=args.category,
-        path_prefix=getattr(args, "below", ""),
-        import_id=args.import_id,
-        event_time_from=args.since,
-        event_time_to=args.until,
-        include_expired=args.include_expired,
-        include_superseded=args.include_superseded,
-    )
-
-
-def _is_filtered(args: argparse.Namespace) -> bool:
-    """Whether a filter leaves something out."""
-    named = (args.about, args.tag, args.kind, args.meta, args.where, args.category, args.import_id)
-    return any((*named, args.since, args.until))
 
 
 def _missing(legs: Sequence[Any]) -> None:
@@ -81,7 +50,7 @@ def add(client: Any, args: argparse.Namespace) -> None:
         subjects=args.about,
         tags=args.tag,
         category=args.category,
-        metadata=_mapping(args.meta),
+        metadata=mapping(args.meta),
         key=args.key,
         source=Source(speaker=args.speaker, channel="cli"),
         event_time=args.at,
@@ -121,7 +90,7 @@ def search(client: Any, args: argparse.Namespace) -> None:
     result = client.search(
         text_of(args.query),
         limit=args.limit,
-        filter=_filter(args),
+        filter=filter_of(args),
         min_score=args.min_score,
         explain=args.explain,
         as_of=args.as_of,
@@ -150,7 +119,7 @@ def list_memories(client: Any, args: argparse.Namespace) -> None:
     """List what is remembered."""
     if args.limit < 1:
         raise Usage(f"--limit is {args.limit}; it must be at least 1")
-    memories, more = listed(partial(client.page, filter=_filter(args)), "memories", args)
+    memories, more = listed(partial(client.page, filter=filter_of(args)), "memories", args)
     if args.json:
         print(list_json("memories", memories, more=more))
         return
@@ -159,7 +128,7 @@ def list_memories(client: Any, args: argparse.Namespace) -> None:
         print(memory_line(memory, known[memory.id]))
     if not memories:
         fault = unmatched(client, args)
-        nothing = "nothing like that is remembered" if _is_filtered(args) else "nothing is remembered yet"
+        nothing = "nothing like that is remembered" if is_filtered(args) else "nothing is remembered yet"
         print(f"{nothing}: {fault}" if fault else nothing, file=sys.stderr)
     if more:
         print(f"… more: the same with --limit {2 * args.limit}, or with --all", file=sys.stderr)
@@ -307,7 +276,7 @@ def delete(client: Any, args: argparse.Namespace) -> None:
 def _filter_named(args: argparse.Namespace) -> bool:
     """Whether a delete says by anything but ids what shall go."""
     texts = (args.matching, args.speaker, args.channel, args.thread, args.session, args.grant)
-    return any(texts) or args.shared is not None or _is_filtered(args)
+    return any(texts) or args.shared is not None or is_filtered(args)
 
 
 def _delete_matching(client: Any, args: argparse.Namespace) -> None:
@@ -316,7 +285,7 @@ def _delete_matching(client: Any, args: argparse.Namespace) -> None:
     if not _filter_named(args):
         raise Usage("name ids, or say which memories shall go: --matching, --about, --tag, --since, …")
     gone = client.delete_matching(
-        filter=_filter(args),
+        filter=filter_of(args),
         text=args.matching,
         source=Source(speaker=args.speaker, channel=args.channel, thread_id=args.thread, session_id=args.session),
         grant_id=args.grant,

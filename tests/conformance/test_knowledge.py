@@ -69,8 +69,13 @@ async def test_what_cannot_be_decided_is_contested_both_ways_and_of_close_scores
         (await memory.get(old.id)).contested_with,
     )
     assert ["I work as a translator", "I work as a teacher"] == await found(memory, "work")
+    await memory.add("I live in Porto")
+    contested = Filter(contested=True)
+    assert [new.memory.id, old.id] == [one.id for one in (await memory.page(filter=contested)).memories]
+    assert ["I work as a translator", "I work as a teacher"] == await found(memory, "work", filter=contested)
     await memory.delete(new.memory.id)
     assert () == (await memory.get(old.id)).contested_with
+    assert () == (await memory.page(filter=contested)).memories
 
 
 async def test_less_confidence_does_not_retire_but_contest(memory):

@@ -183,6 +183,18 @@ async def test_what_came_through_a_grant_is_counted_and_found_together(store):
     assert [gone.memory] == await store.memories.scan(MemorySelector(grant_id="g1"), limit=1, order=Order.NEWEST)
 
 
+async def test_an_owner_s_size_says_how_much_of_it_is_new(store):
+    for n, scope in enumerate([ALICE, ALICE, BOB]):
+        await put(store, entry(memory(f"statement {n}", scope=scope, create_time=NOW + n * timedelta(hours=1))))
+    counts = {
+        since: {size.user_id: (size.memory_count, size.new_memory_count) for size in found.owners}
+        for since in (None, NOW + timedelta(hours=1), LATER)
+        if (found := await store.owners.sizes(limit=9, new_since=since))
+    }
+    assert {"alice": (2, 0), "bob": (1, 0)} == counts[None] == counts[LATER]
+    assert {"alice": (2, 1), "bob": (1, 1)} == counts[NOW + timedelta(hours=1)]
+
+
 async def test_usage_of_many_owners_in_one_transaction_is_that_of_each(store):
     owners = [Scope(f"u{n}") for n in range(12)]
     made = [entry(memory("text", scope=scope, grant_id=f"g{n % 5}")) for n, scope in enumerate(owners)]

@@ -93,8 +93,8 @@ class DuckDBOwners:
     async def of_user(self, user_id: str, agent_id: str = "") -> list[Owner]:
         return await self._readers.read(owners_of_user, self._readers.rows, user_id, agent_id)
 
-    async def sizes(self, agent_id: str = "", *, limit: int) -> OwnerSizes:
-        return await self._readers.read(sizes_of_owners, self._readers.rows, agent_id, limit)
+    async def sizes(self, agent_id: str = "", *, limit: int, new_since: datetime | None = None) -> OwnerSizes:
+        return await self._readers.read(sizes_of_owners, self._readers.rows, agent_id, limit, new_since)
 
     async def active_since(self, time: datetime, *, least: int) -> list[Owner]:
         found = await self._readers.read(
@@ -145,30 +145,33 @@ def owners_of_user(read: Rows, user_id: str, agent_id: str) -> list[Owner]:
     return [Owner(one, Scope(user_id=user_id)) for (one,) in found if agent_id in {"", one}]
 
 
-def sizes_of_owners(read: Rows, agent_id: str, limit: int) -> OwnerSizes:
+def sizes_of_owners(read: Rows, agent_id: str, limit: int, new_since: datetime | None) -> OwnerSizes:
     """Return how much is stored of each owner; see OwnerStore.sizes."""
+    new = f"create_time >= TIMESTAMP '{rows.naive(new_since)}'" if new_since else "false"
     parts = [
         f"SELECT agent_id, coalesce(user_id, '') AS user_id, coalesce(chat_id, '') AS chat_id,"
         f" count(*) FILTER ({n} = 0) AS memories, count(*) FILTER ({n} = 1) AS messages,"
-        f" sum(strlen(content)) AS size FROM {table} WHERE ? IN ('', agent_id) GROUP BY ALL"
+        f" sum(strlen(content)) AS size, count(*) FILTER ({n} = 0 AND {new}) AS new_memories,"
+        f" count(*) FILTER ({n} = 1 AND {new}) AS new_messages FROM {table} WHERE ? IN ('', agent_id) GROUP BY ALL"
         for n, table in enumerate(("memories", "messages"))
     ]
     parts.append(
-        "SELECT agent_id, coalesce(user_id, ''), coalesce(chat_id, ''), 0, 0, sum(strlen(text)) FROM long_texts"
+        "SELECT agent_id, coalesce(user_id, ''), coalesce(chat_id, ''), 0, 0, sum(strlen(text)), 0, 0 FROM long_texts"
         f" WHERE ? IN ('', agent_id) AND name = '{CONTENT}' GROUP BY ALL"
     )
     parts.append(
-        "SELECT agent_id, coalesce(user_id, ''), coalesce(chat_id, ''), 0, 0, sum(text_bytes) FROM notes"
+        "SELECT agent_id, coalesce(user_id, ''), coalesce(chat_id, ''), 0, 0, sum(text_bytes), 0, 0 FROM notes"
         " WHERE ? IN ('', agent_id) GROUP BY ALL"
     )
     parts += [
-        f"SELECT agent_id, coalesce(user_id, ''), coalesce(chat_id, ''), 0, 0, 0 FROM {table}"
+        f"SELECT agent_id, coalesce(user_id, ''), coalesce(chat_id, ''), 0, 0, 0, 0, 0 FROM {table}"
         " WHERE ? IN ('', agent_id) GROUP BY ALL"
         for table in OWNED
         if table not in {"memories", "messages", "long_texts", "notes", "note_texts"}
     ]
     found = read(
         "SELECT agent_id, user_id, chat_id, sum(memories)::BIGINT, sum(messages)::BIGINT, sum(size)::BIGINT AS size,"
+        " sum(new_memories)::BIGINT, sum(new_messages)::BIGINT,"
         f" count(*) OVER () FROM ({' UNION ALL '.join(parts)}) GROUP BY agent_id, user_id, chat_id"
         f" ORDER BY size DESC, agent_id, user_id, chat_id LIMIT {int(limit)}",
         [agent_id] * len(parts),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 
 from memoryd.model.entity import Entity
 from memoryd.model.grant import Grant, GrantUsage, TokenKey
@@ -103,22 +103,25 @@ class RamOwners:
         holders = (o for o in owners if o.scope.user_id == user_id and agent_id in {"", o.agent_id})
         return sorted(holders, key=lambda owner: owner.agent_id)
 
-    async def sizes(self, agent_id: str = "", *, limit: int) -> OwnerSizes:
+    async def sizes(self, agent_id: str = "", *, limit: int, new_since: datetime | None = None) -> OwnerSizes:
+        since = new_since or datetime.max.replace(tzinfo=UTC)
         stored: dict[Owner, list[int]] = {}
         for memory in (entry.memory for entry in self._state.entries.values()):
-            counts = stored.setdefault(memory.owner, [0, 0, 0])
+            counts = stored.setdefault(memory.owner, [0] * 5)
             counts[0] += 1
             counts[2] += len(memory.content.encode())
+            counts[3] += memory.create_time >= since
         for message in self._state.said.values():
-            counts = stored.setdefault(message.owner, [0, 0, 0])
+            counts = stored.setdefault(message.owner, [0] * 5)
             counts[1] += 1
             counts[2] += len(message.content.encode())
+            counts[4] += message.create_time >= since
         for owner in {
             *self._state.working,
             *(owner for owner, _ in (*self._state.threads, *self._state.notes.notes)),
             *(entity.owner for entity in self._state.named.values()),
         }:
-            stored.setdefault(owner, [0, 0, 0])
+            stored.setdefault(owner, [0] * 5)
         for (owner, _), note in self._state.notes.notes.items():
             stored[owner][2] += note.now.text_bytes
         sizes = [
