@@ -11,10 +11,10 @@ import tomllib
 import pytest
 from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
-from memory_mcp.http import Listen
 from memory_mcp.main import main
 
 from memoryd.errors import InvalidArgument
+from memoryd.web.listen import Listen
 from tests.mcp_helpers import told
 from tests.support import BIN
 

@@ -73,7 +73,8 @@ def _run(args: argparse.Namespace) -> int:
             raise InvalidArgument("over HTTP the token of each request says whose memory it is: leave --user out")
         from memory_client import Credentials
 
-        from memory_mcp.http import Listen, serve
+        from memory_mcp.http import serve
+        from memoryd.web.listen import Listen
 
         logging.getLogger("mcp").setLevel(logging.ERROR)  # it logs headers of requests as they come
         serve(Listen.read(args.listen), args.endpoint, Credentials.from_env(os.environ))

@@ -1,0 +1,85 @@
+"""Where a server of HTTP listens: on loopback, or a Unix socket for this user alone."""
+
+from __future__ import annotations
+
+import os
+import socket
+from dataclasses import dataclass
+from ipaddress import ip_address
+from pathlib import Path
+
+from memoryd.errors import InvalidArgument
+
+__all__ = ["Listen"]
+
+MAX_PORT = 65_535
+
+
+@dataclass(frozen=True, slots=True)
+class Listen:
+    """Where to listen: an address of loopback and a port, 0 for any that is free, or the path of a Unix socket."""
+
+    host: str = ""
+    port: int = 0
+    path: str = ""
+
+    @classmethod
+    def read(cls, text: str) -> Listen:
+        """Return the place of `unix:/path` or `127.0.0.1:8765`; InvalidArgument for one that others reach."""
+        if text.startswith("unix:"):
+            path = text.removeprefix("unix:")
+            path = path.removeprefix("//") if path.startswith("//") else path
+            if not path.startswith("/"):
+                raise InvalidArgument(f"--listen {text} must be unix:/absolute/path", field="listen")
+            return cls(path=path)
+        host, _, port = text.rpartition(":")
+        host = "127.0.0.1" if host == "localhost" else host.strip("[]")
+        if not port.isdecimal() or int(port) > MAX_PORT:
+            raise InvalidArgument(f"--listen {text} is neither unix:/path nor 127.0.0.1:PORT", field="listen")
+        try:
+            loops = ip_address(host).is_loopback
+        except ValueError:
+            loops = False
+        if not loops:
+            raise InvalidArgument(
+                f"--listen {text} would be reached from other hosts, without TLS; listen on 127.0.0.1 or a Unix socket,"
+                " and let a proxy that ends TLS stand before it",
+                field="listen",
+            )
+        return cls(host=host, port=int(port))
+
+    def open(self) -> socket.socket:
+        """Return a socket that listens there, a Unix socket for this user alone."""
+        if not self.path:
+            family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
+            opened = socket.socket(family, proto=socket.IPPROTO_TCP)  # without it asyncio sets no TCP_NODELAY: 40 ms
+            opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            opened.bind((self.host, self.port))
+            return opened
+        opened = socket.socket(socket.AF_UNIX)
+        if Path(self.path).is_socket():
+            _remove_stale(self.path)
+        before = os.umask(0o177)
+        try:
+            opened.bind(self.path)
+        finally:
+            os.umask(before)
+        return opened
+
+    def url_of(self, opened: socket.socket, at: str = "/", *, scheme: str = "http") -> str:
+        """Return where a client finds a path of the server."""
+        if self.path:
+            return f"unix:{self.path}, path {at}"
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{scheme}://{host}:{opened.getsockname()[1]}{at}"
+
+
+def _remove_stale(path: str) -> None:
+    """Remove the socket of a server that has ended; InvalidArgument where one still answers."""
+    with socket.socket(socket.AF_UNIX) as probe:
+        try:
+            probe.connect(path)
+        except OSError:
+            Path(path).unlink(missing_ok=True)
+            return
+    raise InvalidArgument(f"--listen unix:{path}: another server listens there", field="listen")

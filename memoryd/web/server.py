@@ -1,0 +1,94 @@
+"""Running an ASGI application: connections that are bounded in number and in time, and an end in good order."""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+import signal
+import socket
+import sys
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from memoryd.web.bodies import RECEIVE_S
+from memoryd.web.listen import Listen
+
+__all__ = ["run"]
+
+MOST_CONNECTIONS = 512
+MOST_FILES = 4096  # that this process asks to be allowed to open
+GRACE_S = 5  # for calls under way when the server is to end
+
+
+class BoundedConnection(H11Protocol):
+    """A connection that sends its request in time; of more than so many the others are closed at once."""
+
+    most = 512
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin, or end at once."""
+        self._timer: asyncio.TimerHandle | None = None
+        if len(self.connections) >= self.most:
+            transport.abort()
+            return
+        super().connection_made(transport)
+        self._watch()
+
+    def data_received(self, data: bytes) -> None:
+        """Take in some bytes."""
+        if not self.transport.is_closing():
+            super().data_received(data)
+            self._watch()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop waiting."""
+        self._stop()
+        if self.transport is not None:
+            super().connection_lost(exc)
+
+    def _watch(self) -> None:
+        """Wait so long for the headers of a request, and no longer."""
+        if self.cycle is not None and not self.cycle.response_complete:
+            self._stop()
+        elif self._timer is None:
+            self._timer = self.loop.call_later(RECEIVE_S, self.transport.close)
+
+    def _stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+def _most_connections() -> int:
+    """Return how many connections may be open: half of the files that this process may open, once that is raised."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
+    if soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        soft = wanted
+    return max(16, min(MOST_CONNECTIONS, soft // 2))
+
+
+def run(app: ASGIApp, listen: Listen, opened: socket.socket, **more: Any) -> None:
+    """Serve on a socket until the process is told to end, and remove the path of a Unix socket; `more` is uvicorn's."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # uvicorn, once it has ended, lets the signal be handled
+    try:
+        BoundedConnection.most = _most_connections()
+        config = uvicorn.Config(
+            app,
+            http=BoundedConnection,
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=GRACE_S,
+            **more,
+        )
+        uvicorn.Server(config).run(sockets=[opened])
+    finally:
+        opened.close()
+        if listen.path:
+            Path(listen.path).unlink(missing_ok=True)
