@@ -6,13 +6,17 @@ import contextlib
 import json
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Sighting", "audit_files", "read_audit", "sighting_of"]
+__all__ = ["Sighting", "audit_files", "last_records", "read_audit", "sighting_of"]
+
+BLOCK = 1 << 16  # bytes that are read from the end of a file at once
+MOST_TAIL = 8 << 20  # bytes that are looked through for the last records: some 30,000
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,9 +113,45 @@ def _records(file: Any, wanted: Callable[[bytes], bool] = lambda _: True) -> Ite
             return
         if not wanted(line):
             continue
-        try:
-            record = json.loads(line)
-        except (ValueError, RecursionError):
-            continue  # cut off by a full disk or a crash; the next line is whole again
-        if isinstance(record, dict):
+        record = _record(line)
+        if record is not None:
             yield record
+
+
+def last_records(
+    path: Path, limit: int, matches: Callable[[dict[str, Any]], bool], *, most_bytes: int = MOST_TAIL
+) -> list[dict[str, Any]]:
+    """
+    Return the last records of a log that a condition lets through, newest first.
+
+    The files are read from the end, and no more than so many bytes of them. OSError where one cannot be read.
+    """
+    found: list[dict[str, Any]] = []
+    left = most_bytes
+    for file_path in reversed(audit_files(path)):
+        with contextlib.suppress(FileNotFoundError), file_path.open("rb") as file:  # it may go meanwhile
+            size = file.seek(0, os.SEEK_END)
+            at, rest = size, b""
+            while at > 0 and left > 0 and len(found) < limit:
+                length = min(BLOCK, at, left)
+                at, left = at - length, left - length
+                file.seek(at)
+                *whole, last = reversed((file.read(length) + rest).split(b"\n"))
+                rest = last  # it may begin in the block before
+                found += _read_back(whole if at else [*whole, last], matches, limit - len(found))
+        if len(found) >= limit or left <= 0:
+            break
+    return found
+
+
+def _read_back(lines: Iterable[bytes], matches: Callable[[dict[str, Any]], bool], most: int) -> list[dict[str, Any]]:
+    records = (record for line in lines if (record := _record(line)) is not None)
+    return list(islice((record for record in records if matches(record)), most))
+
+
+def _record(line: bytes) -> dict[str, Any] | None:
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError):
+        return None  # cut off by a full disk or a crash; the next line is whole again
+    return record if isinstance(record, dict) else None

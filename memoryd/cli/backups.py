@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from memory_cli.common import path_of
 from memory_cli.output import as_json, moment, one_line, size
 
-from memoryd.cli.chains import place_of_copies, read_chains, read_store, unledgered
+from memoryd.cli.chains import chain_row, place_of_copies, read_chains, read_store, unledgered
 from memoryd.cli.command import add_parser
 from memoryd.cli.places import settle
 from memoryd.cli.snapshots import a_clean_end, add_snapshot_command, identity_of, unpacked_if_packed, until
@@ -113,32 +113,11 @@ def add_backup_commands(commands: Any, common: argparse.ArgumentParser) -> None:
         parser.add_argument("folder", metavar="DIR", type=path_of, help="the folder of backups, or that of one store")
 
 
-def _row(chain: Chain) -> dict[str, Any]:
-    first, last = (chain.points[0], chain.points[-1]) if chain.points else (None, None)
-    proved = chain.proofs[-1] if chain.proofs else None
-    return {
-        "chain": str(chain.folder),
-        "store_id": chain.header.get("store_id", ""),
-        "memoryd": chain.header.get("memoryd", ""),
-        "schema": chain.header.get("schema", 0),
-        "reason": chain.header.get("reason", ""),
-        "first_transaction": first and first.commit_seq,
-        "first_time": first and first.time,
-        "last_transaction": last and last.commit_seq,
-        "last_time": last and last.time,
-        "state_count": chain.points.state_count,
-        "stored_bytes": chain.stored_bytes,
-        "recipients": list(chain.recipients),
-        "proved_transaction": proved and proved[0],
-        "proved_time": proved and datetime.fromtimestamp(proved[1] / 1e6, UTC),
-    }
-
-
 def _list(args: argparse.Namespace) -> int:
     from memoryd.backup.folder import stores_in
 
     chains = [chain for folder in stores_in(args.folder.resolve()) for chain in read_chains(folder, in_brief=True)]
-    rows = [_row(chain) for chain in chains]
+    rows = [chain_row(chain) for chain in chains]
     if args.json:
         print(as_json({"chains": rows}))
         return 0
@@ -214,7 +193,7 @@ def _verify_history(store: Path, identity: Identity | None, memory_limit_bytes: 
     for warning in unledgered(chains):
         print(f"memoryd: warning: {warning}", file=sys.stderr)
     proved = {"proved": point.commit_seq, "proved_time": point.time} if is_tried else {"proved": None}
-    return {"chains": [_row(chain) for chain in chains], "read_bytes": read, "ledger_lines": lines, **proved}
+    return {"chains": [chain_row(chain) for chain in chains], "read_bytes": read, "ledger_lines": lines, **proved}
 
 
 def _prune(args: argparse.Namespace) -> int:

@@ -5,13 +5,36 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from memoryd.backup.chain import Chain
 
-__all__ = ["place_of_copies", "read_chains", "read_store", "unledgered"]
+__all__ = ["chain_row", "place_of_copies", "read_chains", "read_store", "unledgered"]
+
+
+def chain_row(chain: Chain) -> dict[str, Any]:
+    """Return what a list of backups shows of a chain."""
+    first, last = (chain.points[0], chain.points[-1]) if chain.points else (None, None)
+    proved = chain.proofs[-1] if chain.proofs else None
+    return {
+        "chain": str(chain.folder),
+        "store_id": chain.header.get("store_id", ""),
+        "memoryd": chain.header.get("memoryd", ""),
+        "schema": chain.header.get("schema", 0),
+        "reason": chain.header.get("reason", ""),
+        "first_transaction": first and first.commit_seq,
+        "first_time": first and first.time,
+        "last_transaction": last and last.commit_seq,
+        "last_time": last and last.time,
+        "state_count": chain.points.state_count,
+        "stored_bytes": chain.stored_bytes,
+        "recipients": list(chain.recipients),
+        "proved_transaction": proved and proved[0],
+        "proved_time": proved and datetime.fromtimestamp(proved[1] / 1e6, UTC),
+    }
 
 
 def place_of_copies(chain: Chain, elsewhere: Path) -> Path | None:

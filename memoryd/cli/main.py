@@ -22,6 +22,7 @@ from memoryd.cli.check import add_check_command
 from memoryd.cli.conversations import add_conversation_commands
 from memoryd.cli.identity import add_identity_commands
 from memoryd.cli.imports import add_import_command
+from memoryd.cli.inspect import add_inspect_command
 from memoryd.cli.jobs import add_job_commands
 from memoryd.cli.places import config_path, places_of, settle, with_places
 from memoryd.cli.review import add_review_commands
@@ -113,6 +114,7 @@ def make_parser() -> argparse.ArgumentParser:
     add_conversation_commands(commands, common, _client)
     add_identity_commands(commands, common, _client)
     add_audit_command(commands, common, _audit_path)
+    add_inspect_command(commands, common, _client)
     completion = command(
         "completion",
         "print the completion script of a shell",

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from memoryd.model.talk import MessageHit
 
 __all__ = [
+    "LEG_MEANINGS",
+    "MISS_REASONS",
     "as_json",
     "day",
     "error_json",
@@ -173,7 +175,7 @@ def notes_of(hit: Hit | MessageHit) -> str:
 
 
 _BAR = 10  # characters of the largest share
-_MEANINGS = {
+LEG_MEANINGS = {
     "vector": "meaning",
     "keyword": "words",
     "tokens": "words in their meaning",
@@ -198,13 +200,13 @@ def leg_lines(legs: Sequence[LegScore], indent: str = "  ") -> list[str]:
     for share, leg in shares:
         bar = ("█" if share >= 0 else "░") * round(_BAR * abs(share) / most)
         place = f"rank {leg.rank}" if leg.rank else "not found"
-        name = _MEANINGS.get(leg.leg.value, leg.leg.value)
+        name = LEG_MEANINGS.get(leg.leg.value, leg.leg.value)
         weighed = f"{leg.score:.3f} × {leg.weight:.3g}" if leg.weight else f"{leg.score:.3f}, moves no place"
         lines.append(f"{indent}{name:25} {share:+.3f} {bar:{_BAR}} {weighed}, {place}")
     return lines
 
 
-_REASONS = {
+MISS_REASONS = {
     "deleted": "it was deleted",
     "superseded": "something newer has replaced it (--include-superseded finds it)",
     "expired": "it has expired (--include-expired finds it)",
@@ -229,7 +231,7 @@ def miss_lines(miss: Miss) -> list[str]:
     """Return why a memory is not among the hits."""
     if not miss.reasons:
         return [f"{miss.id} is among the hits, at place {miss.place}"]
-    why = "; ".join(_REASONS.get(reason, f"the filter of {reason} leaves it out") for reason in miss.reasons)
+    why = "; ".join(MISS_REASONS.get(reason, f"the filter of {reason} leaves it out") for reason in miss.reasons)
     place = [f"       its place would be {miss.place}, with {miss.score:.2f}"] if miss.place else []
     return [f"{miss.id} is not among the hits: {why}", *place, *leg_lines(miss.explanation)]
 

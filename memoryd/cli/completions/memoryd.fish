@@ -49,8 +49,8 @@ function _shtab_memoryd_using
   test "$_shtab_memoryd_cmdpath" = "$argv"
 end
 
-set -g _shtab_memoryd_commands serve check backup 'backup take' 'backup list' 'backup verify' 'backup prune' 'backup snapshot' restore upgrade downgrade status gc decay enrich reembed compact metrics verify export import review 'review list' 'review approve' 'review reject' jobs 'jobs list' 'jobs show' 'jobs run' 'jobs retry' 'jobs cancel' consolidate reflect sessions users user 'user erase' sandbox 'sandbox open' 'sandbox list' 'sandbox close' grant 'grant list' 'grant memories' 'grant forget' token 'token issue' 'token attenuate' 'token inspect' 'token revoke' 'token rotate' audit completion
-set -g _shtab_memoryd_opts_with_value --accept-loss --agent --allow --as --at --audience --call --calls-per-second --chat --config --connections --data-dir --door --encrypt-to --forgotten --format --grant --id --identity --import-id --keep-days --label --ledger --limit --map --mount --on-conflict --out --outcome --output --prefix --rpc --since --socket --state --stored-bytes --stored-memories --text --thread --to-schema --token-file --transaction --ttl --until --user --via --writes-per-day -n -o
+set -g _shtab_memoryd_commands serve check backup 'backup take' 'backup list' 'backup verify' 'backup prune' 'backup snapshot' restore upgrade downgrade status gc decay enrich reembed compact metrics verify export import review 'review list' 'review approve' 'review reject' jobs 'jobs list' 'jobs show' 'jobs run' 'jobs retry' 'jobs cancel' consolidate reflect sessions users user 'user erase' sandbox 'sandbox open' 'sandbox list' 'sandbox close' grant 'grant list' 'grant memories' 'grant forget' token 'token issue' 'token attenuate' 'token inspect' 'token revoke' 'token rotate' audit inspect completion
+set -g _shtab_memoryd_opts_with_value --accept-loss --agent --allow --as --at --audience --call --calls-per-second --chat --config --connections --data-dir --door --encrypt-to --forgotten --format --grant --id --identity --import-id --keep-days --label --ledger --limit --link-file --listen --map --mount --on-conflict --out --outcome --output --prefix --rpc --since --socket --state --stored-bytes --stored-memories --text --thread --to-schema --token-file --transaction --ttl --until --user --via --writes-per-day -n -o
 
 complete -c memoryd -e
 complete -c memoryd -f
@@ -469,6 +469,13 @@ complete -c memoryd -n '_shtab_memoryd_using audit' -l agent -x -d 'the agent'
 complete -c memoryd -n '_shtab_memoryd_using audit' -l door -xka "admin sandbox shared tcp daemon" -d 'the way in; daemon: what it did by itself'
 complete -c memoryd -n '_shtab_memoryd_using audit' -l outcome -xka "OK refused NOT_FOUND INVALID_ARGUMENT ABORTED UNAVAILABLE INTERNAL CANCELLED DATA_LOSS PERMISSION_DENIED RESOURCE_EXHAUSTED UNAUTHENTICATED UNIMPLEMENTED" -d 'OK, refused, or one code'
 complete -c memoryd -n '_shtab_memoryd_using audit' -l rpc -x -d 'the method, for example SearchMemories'
+complete -c memoryd -n '_shtab_memoryd_using; and test $_shtab_memoryd_npos -eq 0' -a inspect -d 'Shows pages on loopback to the one browser that opens the link which it prints; Ctrl-C ends it.'
+complete -c memoryd -n '_shtab_memoryd_using inspect' -s h -l help -d 'show this help message and exit'
+complete -c memoryd -n '_shtab_memoryd_using inspect' -l config -x -d 'TOML file (default: memoryd.toml where XDG says)'
+complete -c memoryd -n '_shtab_memoryd_using inspect' -l data-dir -x -d 'where the database is'
+complete -c memoryd -n '_shtab_memoryd_using inspect' -l socket -x -d 'the admin socket'
+complete -c memoryd -n '_shtab_memoryd_using inspect' -l listen -x -d '127.0.0.1:PORT or unix:/path (any free port)'
+complete -c memoryd -n '_shtab_memoryd_using inspect' -l link-file -x -d 'write the link there, for this user alone, and not here'
 complete -c memoryd -n '_shtab_memoryd_using; and test $_shtab_memoryd_npos -eq 0' -a completion -d 'Print the completion script of a shell.'
 complete -c memoryd -n '_shtab_memoryd_using completion' -s h -l help -d 'show this help message and exit'
 complete -c memoryd -n '_shtab_memoryd_using completion; and test $_shtab_memoryd_npos -eq 0' -ka "bash zsh fish" -d shell

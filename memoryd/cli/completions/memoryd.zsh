@@ -22,6 +22,7 @@ _shtab_memoryd_commands() {
     gc:'Erase what is past its grace.'
     grant:'look at grants, and clean up what came through one'
     import:'Store what an export holds, or what another system has kept; what is there already stays as it is.'
+    inspect:'Shows pages on loopback to the one browser that opens the link which it prints; Ctrl-C ends it.'
     jobs:'Show, start, and cancel the daemon'"'"'s own work.'
     metrics:'Print figures of the running daemon for Prometheus (metrics.enabled).'
     reembed:'Give every memory a vector of the model in use; it goes on if you stop watching.'
@@ -397,6 +398,18 @@ _shtab_memoryd_import_options=(
 
 # guard to ensure default positional specs are added only once per session
 _shtab_memoryd_import_defaults_added=0
+
+_shtab_memoryd_inspect_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--config[TOML file (default\: memoryd.toml where XDG says)]:FILE:"
+  "--data-dir[where the database is]:DIR:"
+  "--socket[the admin socket]:PATH:"
+  "--listen[127.0.0.1\:PORT or unix\:\/path (any free port)]:WHERE:"
+  "--link-file[write the link there, for this user alone, and not here]:FILE:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_memoryd_inspect_defaults_added=0
 
 _shtab_memoryd_jobs_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
@@ -844,6 +857,7 @@ _shtab_memoryd() {
         gc) _arguments -C -s $_shtab_memoryd_gc_options ;;
         grant) _shtab_memoryd_grant ;;
         import) _arguments -C -s $_shtab_memoryd_import_options ;;
+        inspect) _arguments -C -s $_shtab_memoryd_inspect_options ;;
         jobs) _shtab_memoryd_jobs ;;
         metrics) _arguments -C -s $_shtab_memoryd_metrics_options ;;
         reembed) _arguments -C -s $_shtab_memoryd_reembed_options ;;

@@ -1,0 +1,103 @@
+"""What `memoryd inspect` does: show pages to the one browser that opens the link."""
+
+from __future__ import annotations
+
+import argparse
+import socket
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from memory_cli.output import one_line
+
+from memoryd.cli.chains import chain_row, read_chains
+from memoryd.errors import InvalidArgument
+from memoryd.web.listen import Listen
+
+__all__ = ["add_inspect_command"]
+
+EXAMPLES = """examples:
+  memoryd inspect
+  memoryd inspect --listen 127.0.0.1:8642
+  memoryd inspect --listen unix:/run/user/1000/memoryd/inspect.sock --link-file ~/memoryd-link
+
+On another machine, look through SSH: `memoryd inspect --listen 127.0.0.1:8642` there, and here
+`ssh -L 8642:127.0.0.1:8642 HOST`; then open the link."""
+
+
+def add_inspect_command(
+    commands: Any,
+    common: argparse.ArgumentParser,
+    client: Callable[[argparse.Namespace], Any],
+) -> None:
+    """Add the command to a parser's; it sets `run` to what carries it out."""
+    parser = commands.add_parser(
+        "inspect",
+        parents=[common],
+        help="look inside with a browser: memories, searches, people, grants, jobs",
+        description="Shows pages on loopback to the one browser that opens the link which it prints; Ctrl-C ends it.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--listen", metavar="WHERE", default="127.0.0.1:0", help="127.0.0.1:PORT or unix:/path (any free port)"
+    )
+    parser.add_argument("--link-file", metavar="FILE", help="write the link there, for this user alone, and not here")
+    parser.set_defaults(run=lambda args: _inspect(client, args))
+
+
+def _inspect(client: Callable[[argparse.Namespace], Any], args: argparse.Namespace) -> int:
+    try:
+        from memoryd.inspector.app import application
+        from memoryd.inspector.entry import Entry
+        from memoryd.inspector.figures import Figures
+        from memoryd.inspector.sources import Sources
+        from memoryd.web.server import run
+    except ModuleNotFoundError as error:
+        raise InvalidArgument(f"{error.name} is not installed: pip install 'memoryd[server,inspect]'") from None
+    from memory_client import AsyncMemoryClient, Credentials
+
+    with client(args) as host:
+        log = host.server_info().audit_path
+        target = host.target
+    listen = Listen.read(args.listen)
+    opened = listen.open()
+    opened.listen(socket.SOMAXCONN)
+    entry = Entry(None if listen.path else opened.getsockname()[1])
+    sources = Sources(lambda limit, matches: _audit(log, limit, matches), _backups, Figures())
+
+    def connect() -> AsyncMemoryClient:
+        return AsyncMemoryClient(target, credentials=Credentials(), user_id="", chat_id="", agent_id="")
+
+    link = listen.url_of(opened, entry.path)
+    if args.link_file:
+        _write(Path(args.link_file), link)
+        print(f"memoryd: the link is in {args.link_file}; Ctrl-C ends", file=sys.stderr, flush=True)
+    else:
+        print(link, flush=True)
+        print("memoryd: open the link in a browser; it works once. Ctrl-C ends", file=sys.stderr, flush=True)
+    run(application(connect, entry, sources), listen, opened)
+    return 0
+
+
+def _write(path: Path, link: str) -> None:
+    """Write the link into a new file for this user alone."""
+    path.unlink(missing_ok=True)
+    with path.open("x", encoding="utf-8") as file:  # the command's umask lets no one else read it
+        file.write(f"{link}\n")
+
+
+def _audit(log: str, limit: int, matches: Callable[[dict[str, Any]], bool]) -> Sequence[dict[str, Any]]:
+    from memoryd.audit.reading import last_records
+
+    if not log:
+        raise FileNotFoundError(2, "the audit log is switched off (audit.path)", "audit")
+    return last_records(Path(log), limit, matches)
+
+
+def _backups(folder: str) -> Sequence[Mapping[str, Any]]:
+    from memoryd.backup.folder import stores_in
+
+    found = [chain for store in stores_in(Path(folder)) for chain in read_chains(store, in_brief=True)]
+    return [{**chain_row(chain), "reason": one_line(chain.header.get("reason", ""))} for chain in found]

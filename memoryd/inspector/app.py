@@ -1,0 +1,176 @@
+"""The application: every request is looked at before a page sees it, and every answer says what a browser may do."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from jinja2 import Environment
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import FileResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from memoryd.errors import InvalidArgument, MemorydError, NotFound, Unavailable
+from memoryd.inspector.entry import COOKIE, Entry
+from memoryd.inspector.pages import ROUTES
+from memoryd.inspector.sources import Sources
+from memoryd.inspector.view import FOLDER, Session, View, environment
+from memoryd.web.bodies import Refused
+
+if TYPE_CHECKING:
+    from memory_client import AsyncMemoryClient
+
+__all__ = ["application"]
+
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self';"
+    " form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+STATIC = {"style.css": "text/css", "keys.js": "text/javascript"}
+Page = Callable[[View], Awaitable[Response]]
+
+
+def application(connect: Callable[[], AsyncMemoryClient], entry: Entry, sources: Sources) -> Starlette:
+    """Return the pages over a client of the admin socket, which `connect` makes once the event loop runs."""
+    inspector = _Inspector(entry, sources)
+
+    @asynccontextmanager
+    async def lifespan(_app: Starlette) -> AsyncIterator[None]:
+        async with connect() as client, sources.figures.watching(client):
+            inspector.client = client
+            yield
+
+    base = entry.base
+    routes = [
+        Route("/enter/{link}", inspector.enter),
+        Route("/favicon.ico", inspector.no_icon),
+        Route("/", inspector.outside),
+        Route(base, inspector.to_overview),
+        Route(f"{base}/static/{{name}}", inspector.static),
+        *(
+            Route(f"{base}/{path}", inspector.endpoint(page), methods=[method])
+            for method, path, page in ROUTES
+        ),
+    ]  # fmt: skip
+    return Starlette(routes=routes, lifespan=lifespan, exception_handlers={HTTPException: inspector.unknown})
+
+
+class _Inspector:
+    """What all requests share."""
+
+    client: AsyncMemoryClient
+
+    def __init__(self, entry: Entry, sources: Sources) -> None:
+        self._entry = entry
+        self._sources = sources
+        self._session = Session()
+        self._templates: Environment = environment()
+
+    async def enter(self, request: Request) -> Response:
+        """Let in the browser that brings the link first."""
+        entry = self._entry
+        if not entry.is_ours(request.headers.get("host", "")):
+            return _refuse("the name of the host is not that of this server")
+        if request.method != "GET":  # whoever only looks at the link does not use it up
+            return _refuse("open the link in a browser")
+        cookie = entry.use(request.path_params["link"])
+        if not cookie:
+            return _refuse("this link was used; run memoryd inspect again for another one")
+        answer = RedirectResponse(f"{entry.base}/", 303, headers=HEADERS)
+        answer.set_cookie(COOKIE, cookie, path=entry.base, httponly=True, samesite="strict")
+        return answer
+
+    async def no_icon(self, _request: Request) -> Response:
+        """Tell browsers, which always ask, that there is no icon."""
+        return Response(status_code=204, headers=HEADERS)
+
+    async def outside(self, _request: Request) -> Response:
+        """Tell who comes by without the link what to do."""
+        return _refuse("run memoryd inspect, and open the link that it prints")
+
+    async def to_overview(self, _request: Request) -> Response:
+        """Lead on to the overview, which shows itself only to whom it may."""
+        return RedirectResponse(f"{self._entry.base}/", 307, headers=HEADERS)
+
+    async def static(self, request: Request) -> Response:
+        """Give the style sheet and the script."""
+        refusal = self._entry.refusal(request)
+        name = request.path_params["name"]
+        if refusal or name not in STATIC:
+            return _refuse(refusal or "there is no such file")
+        return FileResponse(FOLDER / "static" / name, headers=HEADERS, media_type=STATIC[name])
+
+    def endpoint(self, page: Page) -> Callable[[Request], Awaitable[Response]]:
+        """Return what answers the requests to a page."""
+
+        async def answer(request: Request) -> Response:
+            began = time.perf_counter()
+            refusal = self._entry.refusal(request)
+            if refusal:
+                return _refuse(refusal)
+            try:
+                made = await self._answer(request, page)
+            except Refused as refused:
+                made = PlainTextResponse(refused.text, refused.code)
+            made.headers.update(HEADERS)
+            made.headers["Server-Timing"] = f"page;dur={(time.perf_counter() - began) * 1e3:.1f}"
+            return made
+
+        return answer
+
+    def _view(self, request: Request) -> View:
+        return View(
+            request,
+            client=self.client,
+            entry=self._entry,
+            session=self._session,
+            sources=self._sources,
+            templates=self._templates,
+        )
+
+    async def _answer(self, request: Request, page: Page) -> Response:
+        view = self._view(request)
+        try:
+            if request.method == "POST":
+                await view.read_form()
+            return await page(view)
+        except MemorydError as error:
+            back = view.came_from("")
+            if back:
+                view.say(error.message, tone="fault")
+                return view.to(back)
+            return _fault(view, error)
+
+    async def unknown(self, request: Request, error: Exception) -> Response:
+        """Answer a request for what is not there."""
+        refusal = self._entry.refusal(request)
+        code = getattr(error, "status_code", 404)
+        if refusal:
+            return _refuse(refusal)
+        answer = self._view(request).page("fault.html", code, title="Not found", message="There is no such page.")
+        answer.headers.update(HEADERS)
+        return answer
+
+
+def _fault(view: View, error: MemorydError) -> Response:
+    if isinstance(error, Unavailable):
+        return view.page("fault.html", 503, title="The daemon is away", message=error.message)
+    if isinstance(error, NotFound):
+        return view.page("fault.html", 404, title="Not found", message=error.message)
+    if isinstance(error, InvalidArgument):
+        return view.page("fault.html", 400, title="That cannot be shown", message=error.message)
+    return view.page("fault.html", 500, title="That did not work", message=error.message)
+
+
+def _refuse(text: str) -> Response:
+    return PlainTextResponse(f"{text}\n", 403, headers=HEADERS)

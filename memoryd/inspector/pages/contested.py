@@ -1,0 +1,44 @@
+"""Memories that contradict each other, pair by pair, each decided with one key."""
+
+from __future__ import annotations
+
+from memory_client import Filter, Resolution
+from starlette.responses import Response
+
+from memoryd.inspector.view import View
+
+PAGE_SIZE = 100  # contested memories that are looked at
+CONTESTED = Filter(contested=True)
+
+
+async def _show(view: View) -> Response:
+    if not view.whose.is_known:
+        return view.page("choose.html")
+    page = await view.client.page(page_size=PAGE_SIZE, page_token=view.asked("page"), filter=CONTESTED)
+    known = {memory.id: memory for memory in page.memories}
+    pairs = [
+        (newer, known[other])
+        for newer in page.memories
+        for other in newer.contested_with
+        if other in known and (known[other].create_time, other) < (newer.create_time, newer.id)
+    ]
+    at = max(0, min(view.number("at"), len(pairs) - 1))
+    return view.page("contested.html", pairs=pairs, at=at, next_token=page.next_page_token)
+
+
+async def _decide(view: View) -> Response:
+    newer, older = await view.client.get(view.form.get("newer", "")), view.form.get("older", "")
+    choice = view.form.get("choice", "")
+    if choice == "both":
+        await view.host.resolve_conflict(newer, older, Resolution.KEEP_BOTH)
+        view.say("both stay")
+    elif choice == "newer":
+        await view.host.resolve_conflict(newer, older, Resolution.SUPERSEDE)
+        view.say("the newer one holds", undo=view.item_url("memories", older, "restore"))
+    elif choice == "older":
+        await view.host.resolve_conflict(await view.client.get(older), newer.id, Resolution.SUPERSEDE)
+        view.say("the older one holds", undo=view.item_url("memories", newer.id, "restore"))
+    return view.to(view.url("contested", at=view.form.get("at", "")))
+
+
+ROUTES = (("GET", "contested", _show), ("POST", "contested", _decide))

@@ -1,0 +1,69 @@
+"""What a prompt would get, each line with the memory, message or person that it is from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from memory_client import BuiltContext, ContextItem, ContextSection
+from starlette.responses import Response
+
+from memoryd.inspector.view import View
+from memoryd.model.memory import Kind
+
+PEOPLE = "known_people"
+TEXTS = {"working_memory", "thread_summary"}
+MOST_THREADS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class TracedLine:
+    """A line of a context, and the page of what it is from."""
+
+    text: str
+    item: ContextItem | None = None
+    address: str = ""
+
+
+def _address(view: View, section: str, item: ContextItem) -> str:
+    if section == PEOPLE:
+        return view.item_url("people", item.id)
+    if item.kind is Kind.EPISODE and item.seq:
+        return view.url("conversations/thread", id=item.thread_id, seq=item.seq)
+    if section in TEXTS:
+        return view.url("conversations/thread", id=item.thread_id) if item.thread_id else ""
+    return view.item_url("memories", item.id)
+
+
+def _traced(view: View, section: ContextSection) -> list[TracedLine]:
+    """Return the lines of a section; each that begins with a hyphen is one of its items, in order."""
+    items = iter(section.items)
+    lines = []
+    for text in section.text.splitlines():
+        item = next(items, None) if text.startswith("- ") else None
+        lines.append(TracedLine(text, item, _address(view, section.name, item) if item else ""))
+    return lines
+
+
+async def _show(view: View) -> Response:
+    if not view.whose.is_known:
+        return view.page("choose.html")
+    prompt, thread_id = view.asked("prompt"), view.asked("thread")
+    threads = (await view.client.threads(page_size=MOST_THREADS)).threads
+    built: BuiltContext | None = None
+    if prompt or thread_id:
+        shared = view.is_shared or any(thread.id == thread_id and thread.scope.chat_id for thread in threads)
+        built = await view.client.context(
+            prompt, max_tokens=view.number("tokens"), thread_id=thread_id, shared=bool(thread_id) and shared
+        )
+    return view.page(
+        "context.html",
+        prompt=prompt,
+        thread_id=thread_id,
+        threads=threads,
+        built=built,
+        sections=[(section.name, _traced(view, section)) for section in built.sections] if built else [],
+        tokens=view.asked("tokens"),
+    )
+
+
+ROUTES = (("GET", "context", _show),)

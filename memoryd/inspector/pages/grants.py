@@ -1,0 +1,67 @@
+"""Grants: who may do what, what came through each, and their end."""
+
+from __future__ import annotations
+
+from starlette.responses import Response
+
+from memoryd.errors import NotFound
+from memoryd.inspector.view import View
+from memoryd.model.grant import permission_names
+
+PAGE_SIZE = 100
+
+
+async def _show(view: View) -> Response:
+    page = await view.host.grants(
+        page_size=PAGE_SIZE, page_token=view.asked("page"), include_ended=bool(view.asked("all"))
+    )
+    return view.page("grants.html", grants=page.grants, next_token=page.next_page_token, names=permission_names)
+
+
+async def _one(view: View) -> Response:
+    grant_id = view.part("id")
+    status = None
+    token = ""
+    while status is None:
+        grants = await view.host.grants(page_size=1000, page_token=token, include_ended=True)
+        status = next((one for one in grants.grants if one.grant.id == grant_id), None)
+        token = grants.next_page_token
+        if not token:
+            break
+    if status is None:
+        raise NotFound(f"there is no grant {grant_id[:40]!r}", field="grant_id")
+    written = await view.host.grant_memories(
+        grant_id, page_size=50, page_token=view.asked("page"), include_deleted=bool(view.asked("deleted"))
+    )
+    return view.page(
+        "grant.html",
+        status=status,
+        grant=status.grant,
+        names=permission_names,
+        memories=written.memories,
+        next_token=written.next_page_token,
+    )
+
+
+async def _revoke(view: View) -> Response:
+    grant = await view.host.revoke_grant(view.part("id"))
+    view.say(f"revoked {grant.id[:8]}: its socket is closed, its tokens count no longer")
+    return view.to(view.item_url("grants", grant.id))
+
+
+async def _clean(view: View) -> Response:
+    grant_id, sure = view.part("id"), bool(view.form.get("sure"))
+    purge = bool(view.form.get("purge"))
+    gone = await view.host.delete_grant_memories(grant_id, dry_run=not sure, purge=purge)
+    if not sure:
+        return view.page("clean_grant.html", gone=gone, grant_id=grant_id, purge=purge)
+    view.say(f"{'erased' if purge else 'deleted'} {gone.deleted_count} memories that came through it")
+    return view.to(view.item_url("grants", grant_id))
+
+
+ROUTES = (
+    ("GET", "grants", _show),
+    ("GET", "grants/{id}", _one),
+    ("POST", "grants/{id}/revoke", _revoke),
+    ("POST", "grants/{id}/clean", _clean),
+)

@@ -1,0 +1,45 @@
+"""Jobs: what runs in the background, how it went, and what could not be learnt from."""
+
+from __future__ import annotations
+
+import asyncio
+
+from starlette.responses import Response
+
+from memoryd.inspector.view import View
+
+RUNS = 30
+
+
+async def _show(view: View) -> Response:
+    jobs, runs, parked = await asyncio.gather(
+        view.host.jobs(), view.host.job_runs(job=view.asked("job"), page_size=RUNS), view.host.parked_threads()
+    )
+    return view.page("jobs.html", jobs=jobs, runs=runs, parked=parked, chosen=view.asked("job"))
+
+
+async def _run(view: View) -> Response:
+    dry_run = bool(view.form.get("dry_run"))
+    run = await view.host.run_job(view.form.get("job", ""), dry_run=dry_run)
+    view.say(f"{run.job} {'is tried' if dry_run else 'runs'}; its run is below")
+    return view.back("jobs", job=run.job)
+
+
+async def _cancel(view: View) -> Response:
+    run = await view.host.cancel_job_run(view.form.get("run", ""))
+    view.say(f"the run of {run.job} is {run.state.value}")
+    return view.back("jobs", job=run.job)
+
+
+async def _retry(view: View) -> Response:
+    count = await view.host.retry_parked_threads()
+    view.say(f"{count} threads are tried again")
+    return view.back("jobs")
+
+
+ROUTES = (
+    ("GET", "jobs", _show),
+    ("POST", "jobs/run", _run),
+    ("POST", "jobs/cancel", _cancel),
+    ("POST", "jobs/retry", _retry),
+)

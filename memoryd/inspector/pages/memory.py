@@ -1,0 +1,85 @@
+"""One memory: all that is known of it, how it came to be, and what can be done with it."""
+
+from __future__ import annotations
+
+import asyncio
+
+from starlette.responses import Response
+
+from memoryd.errors import Conflict, InvalidArgument, LimitExceeded
+from memoryd.inspector.pages.memories import list_of
+from memoryd.inspector.view import View
+
+
+async def _shown(view: View, status: int = 200, error: str = "") -> Response:
+    memory_id = view.part("id")
+    memory = await view.client.get(memory_id)
+    history, conflicts = await asyncio.gather(view.client.history(memory.id), view.host.detect_conflicts(memory))
+    return view.page(
+        "memory.html", status, memory=memory, history=history, conflicts=conflicts, error=error,
+        action=lambda name: view.item_url("memories", memory.id, name),
+    )  # fmt: skip
+
+
+async def _show(view: View) -> Response:
+    return await _shown(view)
+
+
+async def _correct(view: View) -> Response:
+    try:
+        result = await view.client.correct(view.part("id"), view.form.get("content", ""))
+    except (InvalidArgument, LimitExceeded, Conflict) as error:
+        return await _shown(view, 400, error.message)
+    if result.memory is None:
+        return await _shown(view, 400, f"It was not stored: {result.rejection}.")
+    view.say(
+        "corrected; the former words are in its history", undo=view.item_url("memories", view.part("id"), "restore")
+    )
+    return view.to(view.item_url("memories", result.memory.id))
+
+
+async def _confirm(view: View) -> Response:
+    done = await view.client.confirm(view.part("id"))
+    replaced = f", and replaced {len(done.superseded_ids)} that contested it" if done.superseded_ids else ""
+    view.say(f"confirmed{replaced}; nothing automatic ends it any more")
+    return view.to(view.came_from(view.item_url("memories", done.memory.id)))
+
+
+async def _delete(view: View) -> Response:
+    memory_id = view.part("id")
+    purge = bool(view.form.get("purge"))
+    gone = await view.client.delete(memory_id, purge=purge)
+    if purge:
+        view.say(f"erased {memory_id[:8]} for good")
+    else:
+        until = f" until {gone.purge_time.astimezone():%Y-%m-%d}" if gone.purge_time else ""
+        view.say(
+            f"deleted {memory_id[:8]}; it can be taken back{until}",
+            undo=view.item_url("memories", memory_id, "restore"),
+        )
+    return view.back("memories")
+
+
+async def _restore(view: View) -> Response:
+    memory = await view.client.restore(view.part("id"))
+    still = "; something newer still replaces it" if memory.superseded_by else ""
+    view.say(f"taken back {memory.id[:8]}{still}")
+    return view.to(view.item_url("memories", memory.id))
+
+
+async def _labels(view: View) -> Response:
+    memory = await view.client.update(
+        view.part("id"), tags=list_of(view.form.get("tags", "")), category=view.form.get("category", "")
+    )
+    view.say("labels are set")
+    return view.to(view.item_url("memories", memory.id))
+
+
+ROUTES = (
+    ("GET", "memories/{id}", _show),
+    ("POST", "memories/{id}/correct", _correct),
+    ("POST", "memories/{id}/confirm", _confirm),
+    ("POST", "memories/{id}/delete", _delete),
+    ("POST", "memories/{id}/restore", _restore),
+    ("POST", "memories/{id}/labels", _labels),
+)

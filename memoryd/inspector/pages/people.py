@@ -1,0 +1,107 @@
+"""The people of an owner, as a picture and as a table, and what can be said of one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from itertools import combinations
+
+from memory_client import EntityType
+from starlette.responses import Response
+
+from memoryd.inspector.graph import Person, drawn
+from memoryd.inspector.view import View
+
+IN_PICTURE = 24  # people; more would cover each other
+READ = 30  # memories of each that are looked through for who is named together
+PAGE_SIZE = 100
+TYPES = [kind.value for kind in EntityType if kind not in {EntityType.EMAIL, EntityType.URL}]
+
+
+async def _show(view: View) -> Response:
+    if not view.whose.is_known:
+        return view.page("choose.html")
+    page = await view.client.people(page_size=PAGE_SIZE, page_token=view.asked("page"))
+    pictured = page.people[:IN_PICTURE] if not view.asked("page") else ()
+    known = await asyncio.gather(*(view.client.entity(person.id, limit=READ) for person in pictured))
+    pairs: dict[tuple[str, str], set[str]] = {}
+    ids = {person.id for person in pictured}
+    for one in known:
+        for memory in one.memories:
+            named = sorted({ref.id for ref in memory.entities} & ids)
+            for pair in combinations(named, 2):
+                pairs.setdefault(pair, set()).add(memory.id)
+    together = Counter({pair: len(memories) for pair, memories in pairs.items()})
+    picture = None
+    if pictured:
+        points = [
+            Person(one.id, one.name, view.item_url("people", one.id), ", ".join(one.relations), one.mention_count)
+            for one in pictured
+        ]
+        picture = drawn(view.whose.name, points, together)
+    names = {person.id: person.name for person in pictured}
+    return view.page(
+        "people.html",
+        people=page.people,
+        next_token=page.next_page_token,
+        picture=picture,
+        together=[(names[one], names[other], count) for (one, other), count in together.most_common(20)],
+        in_picture=len(pictured),
+    )
+
+
+async def _one(view: View) -> Response:
+    found = await view.client.entity(view.part("id"), limit=100)
+    others = await view.client.people(page_size=PAGE_SIZE)
+    return view.page(
+        "person.html",
+        person=found.entity,
+        memories=found.memories,
+        others=[other for other in others.people if other.id != found.entity.id],
+        types=TYPES,
+    )
+
+
+async def _rename(view: View) -> Response:
+    entity = await view.client.rename_entity(view.part("id"), view.form.get("name", ""))
+    view.say(f"the name is {entity.name} now")
+    return view.to(view.item_url("people", entity.id))
+
+
+async def _set_type(view: View) -> Response:
+    entity = await view.client.set_entity_type(view.part("id"), EntityType(view.form.get("type", "person")))
+    view.say(f"the type is {entity.type.value} now")
+    return view.to(view.item_url("people", entity.id))
+
+
+async def _merge(view: View) -> Response:
+    done = await view.client.merge_entities(view.part("id"), view.form.get("into", ""))
+    view.say("the two are one now", undo=view.item_url("people", done.merged_id, "unmerge"))
+    return view.to(view.item_url("people", done.entity.id))
+
+
+async def _unmerge(view: View) -> Response:
+    entity = await view.client.unmerge_entity(view.part("id"))
+    view.say("the two are apart again")
+    return view.to(view.item_url("people", entity.id))
+
+
+async def _forget(view: View) -> Response:
+    with_messages = bool(view.form.get("with_messages"))
+    sure = bool(view.form.get("sure"))
+    told = await view.client.forget_person(view.part("id"), with_messages=with_messages, dry_run=not sure)
+    if not sure:
+        return view.page("forget_person.html", told=told, with_messages=with_messages)
+    view.say(f"forgot {told.entity.name}: {told.purged_count} memories are erased for good")
+    return view.back("people")
+
+
+ROUTES = (
+    ("GET", "people", _show),
+    ("GET", "people/{id}", _one),
+    ("POST", "people/{id}/rename", _rename),
+    ("POST", "people/{id}/type", _set_type),
+    ("POST", "people/{id}/merge", _merge),
+    ("POST", "people/{id}/unmerge", _unmerge),
+    ("POST", "people/{id}/forget", _forget),
+)

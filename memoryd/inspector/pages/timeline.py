@@ -1,0 +1,75 @@
+"""What came when: memories as they were stored and as they happened, and sessions, day by day."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from datetime import date, datetime, timedelta
+from itertools import groupby
+from typing import Any, NamedTuple
+
+from memory_client import Filter, Page, Session
+from starlette.responses import Response
+
+from memoryd.inspector.pages.memories import day_of
+from memoryd.inspector.view import View
+
+PAGE_SIZE = 100
+
+
+class Entry(NamedTuple):
+    """One thing that came: a memory, or a session."""
+
+    time: datetime
+    what: str
+    thing: Any
+
+
+def _by_day(entries: Iterable[Entry]) -> list[tuple[date, list[Entry]]]:
+    ordered = sorted(entries, key=lambda entry: entry.time, reverse=True)
+    return [(day, list(some)) for day, some in groupby(ordered, key=lambda entry: entry.time.astimezone().date())]
+
+
+def _is_on(page: Page, session: Session, wanted: Filter, *, is_first: bool) -> bool:
+    """Whether a session began in the days that are asked for, among the memories of a page."""
+    times = [memory.create_time for memory in page.memories]
+    began = session.start_time
+    return (
+        (wanted.create_time_from is None or began >= wanted.create_time_from)
+        and (wanted.create_time_to is None or began < wanted.create_time_to)
+        and (not page.next_page_token or began >= min(times))
+        and (is_first or bool(times and began <= max(times)))
+    )
+
+
+async def _show(view: View) -> Response:
+    if not view.whose.is_known:
+        return view.page("choose.html")
+    until = day_of(view, "until")
+    wanted = Filter(
+        create_time_from=day_of(view, "since"),
+        create_time_to=None if until is None else until + timedelta(days=1),
+        include_expired=True,
+        include_superseded=True,
+    )
+    page, sessions = await asyncio.gather(
+        view.client.page(page_size=PAGE_SIZE, page_token=view.asked("page"), filter=wanted),
+        view.client.sessions(page_size=PAGE_SIZE),
+    )
+    shown = [session for session in sessions.sessions if _is_on(page, session, wanted, is_first=not view.asked("page"))]
+    entries = [Entry(memory.create_time, "memory", memory) for memory in page.memories]
+    entries += [Entry(session.start_time, "session", session) for session in shown]
+    return view.page(
+        "timeline.html",
+        days=_by_day(entries),
+        next_token=page.next_page_token,
+        rows=[
+            ("stored", [memory.create_time for memory in page.memories]),
+            ("happened", [memory.event_time for memory in page.memories]),
+            ("sessions", [session.start_time for session in shown]),
+        ],
+        asked={name: view.asked(name) for name in ("since", "until")},
+    )
+
+
+ROUTES = (("GET", "timeline", _show),)

@@ -1,0 +1,39 @@
+// Keys for what the page offers anyway: nothing here is needed, and nothing is asked of any server.
+"use strict";
+
+const typing = (element) => element.closest("input, textarea, select, [contenteditable]") !== null;
+const items = () => [...document.querySelectorAll(".item")].filter((item) => item.offsetParent !== null);
+
+function move(step) {
+  const all = items();
+  if (all.length === 0) return;
+  const at = all.findIndex((item) => item.contains(document.activeElement));
+  const next = all[at < 0 ? (step > 0 ? 0 : all.length - 1) : Math.min(all.length - 1, Math.max(0, at + step))];
+  const link = next.querySelector("a.open, a.id, a, button, summary") ?? next;
+  if (link === next) next.tabIndex = -1;
+  link.focus();
+  next.scrollIntoView({ block: "nearest" });
+}
+
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.altKey || event.metaKey || event.isComposing) return;
+  if (typing(event.target)) {
+    if (event.key === "Escape") event.target.blur();
+    return;
+  }
+  if (event.key === "j" || event.key === "k") {
+    move(event.key === "j" ? 1 : -1);
+    event.preventDefault();
+    return;
+  }
+  const wanted = [...document.querySelectorAll("[data-key]")].find((element) => element.dataset.key === event.key);
+  if (wanted === undefined) return;
+  event.preventDefault();
+  if (wanted.matches("input")) {
+    wanted.focus();
+    wanted.select();
+  } else {
+    wanted.click();
+    if (wanted.matches("summary")) wanted.scrollIntoView({ block: "nearest" });
+  }
+});

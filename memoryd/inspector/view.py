@@ -1,0 +1,274 @@
+"""One request to a page: whose memory it shows, the form that came with it, and how an answer is made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl, quote, urlencode
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from memoryd.errors import InvalidArgument
+from memoryd.inspector import drawing
+from memoryd.inspector.shown_text import MOST_SHOWN, as_block, as_line, in_words, is_cut, marked
+from memoryd.web.bodies import whole_body
+
+if TYPE_CHECKING:
+    from memory_client import AsyncMemoryClient
+
+    from memoryd.inspector.entry import Entry
+    from memoryd.inspector.sources import Sources
+
+__all__ = ["PAGES", "Session", "View", "Whose"]
+
+MOST_FORM = 4 << 20  # bytes: a note of 256 KiB, each byte written as three, and more
+FOLDER = Path(__file__).parent
+KIBI = 1024
+MOST_IN_WORDS = 80  # characters of a title or an option
+
+PAGES = (
+    ("", "Overview", False),
+    ("memories", "Memories", True),
+    ("search", "Search", True),
+    ("context", "Context", True),
+    ("timeline", "Timeline", True),
+    ("people", "People", True),
+    ("contested", "Contested", True),
+    ("conversations", "Conversations", True),
+    ("notes", "Notes", True),
+    ("review", "Review", False),
+    ("grants", "Grants", False),
+    ("jobs", "Jobs", False),
+    ("backups", "Backups", False),
+    ("audit", "Audit", False),
+    ("figures", "Figures", False),
+)
+"""The pages in their order: the path, the name, and whether it shows one owner."""
+
+
+@dataclass(frozen=True, slots=True)
+class Whose:
+    """Whose memory a page shows: with which agent a user's own, or a chat's."""
+
+    agent_id: str = ""
+    user_id: str = ""
+    chat_id: str = ""
+
+    @property
+    def is_known(self) -> bool:
+        """Whether a user or a chat is named."""
+        return bool(self.user_id or self.chat_id)
+
+    @property
+    def name(self) -> str:
+        """How it is called."""
+        return self.user_id or self.chat_id
+
+    @property
+    def params(self) -> dict[str, str]:
+        """What names it in the address of a page."""
+        named = {"agent": self.agent_id, "user": self.user_id, "chat": self.chat_id}
+        return {name: value for name, value in named.items() if value}
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What the next page tells of what was just done, and how it is taken back."""
+
+    text: str
+    tone: str = "done"
+    undo: str = ""
+    """The path that takes it back, as a form that is sent; empty: nothing does."""
+    fields: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class Session:
+    """What is kept between the requests of the one browser."""
+
+    said: list[Said] = field(default_factory=list)
+    whose: Whose = Whose()
+    """Who was looked at last."""
+
+
+def _size(count: int) -> str:
+    """Return a number of bytes as people write it."""
+    value = float(count)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if value < KIBI:
+            return f"{value:.0f} {unit}" if unit == "B" or value >= 100 else f"{value:.1f} {unit}"  # noqa: PLR2004
+        value /= KIBI
+    return f"{value:.1f} TiB"
+
+
+def _moment(time: datetime | None) -> Markup:
+    """Return a time where this runs, as an element that also says it as a machine reads it."""
+    if time is None:
+        return Markup("–")
+    local = time.astimezone()
+    return Markup('<time datetime="{}">{}</time>').format(time.isoformat(), f"{local:%Y-%m-%d %H:%M}")
+
+
+def _ago(time: datetime | None) -> Markup:
+    """Return how long ago a time is, or in how long it will be."""
+    if time is None:
+        return Markup("–")
+    seconds = (datetime.now(UTC) - time).total_seconds()
+    amount = abs(seconds)
+    for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1)):
+        if amount >= length or unit == "s":
+            break
+    told = f"{amount / length:.0f} {unit}"
+    said = f"{told} ago" if seconds >= 0 else f"in {told}"
+    return Markup('<time datetime="{}" title="{}">{}</time>').format(
+        time.isoformat(), f"{time.astimezone():%Y-%m-%d %H:%M:%S}", said
+    )
+
+
+def environment() -> Environment:
+    """Return the templates; every value is escaped."""
+    made = Environment(
+        loader=FileSystemLoader(FOLDER / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= {
+        "block": as_block,
+        "beginning": lambda text: as_block(text, MOST_SHOWN),
+        "is_cut": is_cut,
+        "line": as_line,
+        "words": lambda text: in_words(text, MOST_IN_WORDS),
+        "marked": marked,
+        "bytes": _size,
+        "moment": _moment,
+        "ago": _ago,
+        "number": lambda value: f"{value:,}".replace(",", "\u202f"),
+    }
+    made.globals |= {"drawing": drawing, "pages": PAGES}
+    return made
+
+
+class View:
+    """A request, and what its page needs."""
+
+    def __init__(
+        self,
+        request: Request,
+        *,
+        client: AsyncMemoryClient,
+        entry: Entry,
+        session: Session,
+        sources: Sources,
+        templates: Environment,
+    ) -> None:
+        """Take a request in; its form is read by `read_form`."""
+        self.request = request
+        self.host = client
+        self.entry = entry
+        self.session = session
+        self.sources = sources
+        self.form: dict[str, str] = {}
+        self._templates = templates
+        asked = request.query_params
+        self.whose = Whose(asked.get("agent", ""), asked.get("user", ""), asked.get("chat", ""))
+        if self.whose.is_known:
+            session.whose = self.whose
+
+    @property
+    def client(self) -> AsyncMemoryClient:
+        """A client that acts for whom the page shows."""
+        whose = self.whose
+        if not whose.is_known:
+            raise InvalidArgument("choose whose memory to show", field="user_id")
+        return self.host.acting_for(user_id=whose.user_id, chat_id=whose.chat_id, agent_id=whose.agent_id)
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether it shows what is a chat's."""
+        return not self.whose.user_id
+
+    def asked(self, name: str, default: str = "") -> str:
+        """Return a parameter of the address."""
+        return self.request.query_params.get(name, default).strip()
+
+    def number(self, name: str, default: int = 0) -> int:
+        """Return a parameter as a number; InvalidArgument for what is none."""
+        text = self.asked(name)
+        try:
+            return int(text) if text else default
+        except ValueError:
+            raise InvalidArgument(f"{name} is {text[:40]!r}; it must be a whole number", field=name) from None
+
+    def part(self, name: str) -> str:
+        """Return a part of the path."""
+        return str(self.request.path_params[name])
+
+    async def read_form(self) -> None:
+        """Read the form; Refused for one that is too large, InvalidArgument for one that this process did not make."""
+        body = await whole_body(self.request.receive, MOST_FORM)
+        pairs = parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=1000)
+        self.form = {name: value.replace("\r\n", "\n") for name, value in pairs}
+        self.chosen = [value for name, value in pairs if name == "choose"]
+        if not self.entry.is_form_ours(self.form.get("csrf", "")):
+            raise InvalidArgument("the form is not one of this run of memoryd inspect; load the page again")
+
+    def url(self, page: str, /, **params: Any) -> str:
+        """Return the address of a page, for whom this one shows unless another is named."""
+        whose = {} if "user" in params or "chat" in params else self.whose.params
+        given = {**whose, **{name: value for name, value in params.items() if value not in {None, ""}}}
+        path = "/".join(quote(part, safe="") for part in page.split("/"))
+        return f"{self.entry.base}/{path}" + (f"?{urlencode(given)}" if given else "")
+
+    def item_url(self, page: str, item_id: str, action: str = "", /, **params: Any) -> str:
+        """Return the address of one thing, whatever its id is, or of what is done with it."""
+        path, _, query = self.url(page, **params).partition("?")
+        return f"{path}/{quote(item_id, safe='')}{action and '/'}{action}" + (f"?{query}" if query else "")
+
+    def same(self, **params: Any) -> str:
+        """Return this page's address with other parameters; "" takes one away."""
+        given = {**dict(self.request.query_params.items()), **params}
+        kept = {name: value for name, value in given.items() if value not in {None, ""}}
+        return self.request.url.path + (f"?{urlencode(kept)}" if kept else "")
+
+    def say(self, text: str, *, tone: str = "done", undo: str = "", **fields: str) -> None:
+        """Let the next page tell what was done."""
+        self.session.said.append(Said(text, tone, undo, fields))
+
+    def back(self, page: str, /, **params: Any) -> Response:
+        """Send the browser to a page after a form."""
+        return RedirectResponse(self.url(page, **params), 303)
+
+    def to(self, address: str) -> Response:
+        """Send the browser to an address of `url`, `item_url` or `same` after a form."""
+        return RedirectResponse(address, 303)
+
+    def came_from(self, otherwise: str) -> str:
+        """Return the page that a form names as the one it stood on, if it is one of ours."""
+        back = self.form.get("back", "")
+        return back if back.startswith(f"{self.entry.base}/") else otherwise
+
+    def page(self, template: str, status: int = 200, /, **values: Any) -> HTMLResponse:
+        """Return a page."""
+        said, self.session.said = self.session.said, []
+        text = self._templates.get_template(template).render(
+            view=self,
+            url=self.url,
+            item_url=self.item_url,
+            same=self.same,
+            whose=self.whose,
+            last=self.session.whose,
+            csrf=self.entry.csrf,
+            base=self.entry.base,
+            said=said,
+            form=self.form,
+            **values,
+        )
+        return HTMLResponse(text, status)
