@@ -68,7 +68,9 @@ def _inspect(client: Callable[[argparse.Namespace], Any], args: argparse.Namespa
     sources = Sources(lambda limit, matches: _audit(log, limit, matches), _backups, Figures())
 
     def connect() -> AsyncMemoryClient:
-        return AsyncMemoryClient(target, credentials=Credentials(), user_id="", chat_id="", agent_id="")
+        return AsyncMemoryClient(
+            target, wait_for_ready=False, credentials=Credentials(), user_id="", chat_id="", agent_id=""
+        )
 
     link = listen.url_of(opened, entry.path)
     if args.link_file:
