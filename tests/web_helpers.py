@@ -6,14 +6,16 @@ import itertools
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from pathlib import Path
 
 import httpx
 import pytest
+from memory_client import MessageDraft, Source
 
+from memoryd.errors import MemorydError
 from tests.support import PATIENCE_S, Daemon
 
 CHROMIUM = Path("/usr/bin/chromium")
@@ -44,6 +46,30 @@ def hostile(count: int = 300) -> list[str]:
     single = [*SCRIPTS, *TURNS, *CHARACTERS]
     pairs = (f"{one} {other}" for one, other in itertools.product(SCRIPTS[:26], [*TURNS, *CHARACTERS]))
     return list(dict.fromkeys(itertools.islice(itertools.chain(single, pairs), count)))
+
+
+def ways_in(client, text: str):
+    """The calls that put a text into every field that may hold it."""
+    short = text[:60]
+    return {
+        "memory": lambda: client.add(text),
+        "label": lambda: client.add(f"about {hash(text)}", tags=[short], category=short, metadata={short: text[:900]}),
+        "person": lambda: client.add(f"of {hash(text)}", subjects=[short], source=Source(speaker=short, channel=short)),
+        "note": lambda: client.put_note(text[:80].replace("/", "|"), text),
+        "message": lambda: client.append("talk", [MessageDraft(content=text)]),
+        "speaker": lambda: client.append("talk", [MessageDraft(content="x", name=short, input_source=short)]),
+    }
+
+
+def put_everywhere(client, texts) -> dict[str, int]:
+    """Put texts into every field, and tell how many each has taken."""
+    put = dict.fromkeys(ways_in(client, ""), 0)
+    for text in texts:
+        for field_name, give in ways_in(client, text).items():
+            with suppress(MemorydError):  # a field that does not take such a text
+                give()
+                put[field_name] += 1
+    return put
 
 
 @dataclass

@@ -82,7 +82,7 @@ def lines(
             if value is None:
                 pen = "M"
                 continue
-            path.append(f"{pen}{x(place):.1f} {y(value):.1f}")
+            path.append(f"{pen}{x(place):.1f} {y(value):.1f}" + ("h0" if pen == "M" else ""))  # one alone is a point
             pen = "L"
         if path:
             parts.append(Markup('<path class="line line-{}" d="{}"/>').format(n + 1, " ".join(path)))

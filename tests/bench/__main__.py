@@ -29,6 +29,7 @@ from memoryd.v1 import memory_service_pb2 as pb
 from tests.bench import embedding, identity, knowledge, operations, talk
 from tests.bench.callers import callers
 from tests.bench.imports import imports
+from tests.bench.inspector import inspector
 from tests.bench.mcp import mcp
 from tests.bench.night import endpoint, night
 from tests.bench.notes import notes
@@ -344,7 +345,7 @@ def main() -> None:
         default="",
         help="comma-separated: start,cold,search,sentences,rss,cli,add,beside,batch,million,"
         "identity,listeners,flood,judged,upkeep,crowd,callers,embedding,reembed,append,talk,context,pages,night,endpoint,scaling,"
-        "backup,metrics,notes,mcp",
+        "backup,metrics,notes,mcp,imports,inspector",
     )
     parser.add_argument("--chart", type=Path, help="write the curves of scaling as a picture (SVG)")
     args = parser.parse_args()
@@ -363,6 +364,7 @@ def main() -> None:
         "backup": lambda: operations.backup(quick=args.quick),
         "notes": lambda: notes(quick=args.quick),
         "mcp": mcp,
+        "inspector": lambda: inspector(quick=args.quick),
         "imports": lambda: imports(quick=args.quick),
         "scaling": lambda: scaling(quick=args.quick, chart=args.chart),
     }
