@@ -17,6 +17,7 @@ from tests.builders import Local, open_duckdb, ports_over, ram_store
 from tests.doors import a_world
 from tests.llm_endpoint import MADE, chat_endpoint
 from tests.support import BIN, Daemon, figures, running, short_folder
+from tests.web_helpers import Inspector, inspecting
 
 settings.register_profile("same", derandomize=True, deadline=None)  # a change passes or fails, whenever it is tested
 settings.register_profile("random", derandomize=False, deadline=None)
@@ -48,6 +49,22 @@ def daemon() -> Iterator[Daemon]:
     """One daemon with the packaged model, shared; every test brings users of its own."""
     with short_folder() as place, running(place) as started:
         yield started
+
+
+@pytest.fixture(scope="session")
+def inspected() -> Iterator[Daemon]:
+    """A daemon with all that the inspector shows."""
+    parts = "[metrics]\nenabled = true\n[memory]\nextraction_review = true\n"
+    with short_folder() as place, short_folder() as backups:
+        with running(place, config=f'{parts}[backup]\ndirectory = "{backups}"\n') as started:
+            yield started
+
+
+@pytest.fixture(scope="session")
+def site(inspected: Daemon) -> Iterator[Inspector]:
+    """The inspector over it, in the browser that has used its link."""
+    with inspecting(inspected) as inspector:
+        yield inspector
 
 
 @pytest.fixture(scope="session")

@@ -39,6 +39,14 @@ TERMS = [
 ]  # fmt: skip
 
 
+def test_a_statement_has_the_thread_that_it_was_learnt_from():
+    learnt = memory("I keep bees", source=Source(thread_id="t 1"))
+    assert ["source:t 1"] == filter_terms.filter_terms_of(learnt)
+    assert ["source:t 1"] == filter_terms.required_terms(Filter(source_thread_id="t 1"))
+    said = memory("I keep bees", kind=Kind.EPISODE, source=Source(thread_id="t 1"))
+    assert not Filter(source_thread_id="t 1", kinds=frozenset({Kind.EPISODE})).admits(said, NOW)
+
+
 def test_the_terms_of_a_full_memory_are_those_of_the_version():
     assert (2, TERMS) == (filter_terms.VERSION, filter_terms.filter_terms_of(FULL)), "raise VERSION with other terms"
 

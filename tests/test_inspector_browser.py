@@ -61,7 +61,7 @@ def browser():
 
 
 @pytest.fixture(scope="module")
-def inspected():
+def shown_daemon():
     with short_folder() as folder, short_folder() as backups:
         with running(folder, config=CONFIG.format(folder=backups)) as daemon:
             fill(daemon)
@@ -97,8 +97,8 @@ def _entered(browser, daemon):
 
 
 @pytest.fixture(scope="module")
-def entered(browser, inspected):
-    with _entered(browser, inspected) as state:
+def entered(browser, shown_daemon):
+    with _entered(browser, shown_daemon) as state:
         yield state
 
 
@@ -285,11 +285,11 @@ PICTURES = {
 }
 
 
-def test_pictures_of_the_pages_are_drawn(browser, entered, inspected, tmp_path):
+def test_pictures_of_the_pages_are_drawn(browser, entered, shown_daemon, tmp_path):
     """With MEMORYD_SCREENSHOTS=docs those of the documentation."""
     folder = Path(os.environ.get("MEMORYD_SCREENSHOTS") or tmp_path)
     dark = {"inspector-conversation", "inspector-figures"}
-    with inspected.client("alice") as alice:
+    with shown_daemon.client("alice") as alice:
         for n in range(300 if folder != tmp_path else 1):  # so that the plots of the documentation show something
             alice.search(f"What is number {n}?")
             if n % 7 == 3:

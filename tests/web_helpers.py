@@ -149,6 +149,17 @@ def read(page: str) -> Element:
     return reader.root
 
 
+def whose(client) -> dict[str, str]:
+    """What names a client's user in the address of a page."""
+    return {"agent": "default", "user": client.identity.user_id}
+
+
+def shown(page: Element) -> str:
+    """The words of a page, without its frame."""
+    [main] = page.find("main")
+    return main.words
+
+
 @dataclass
 class Inspector:
     """A run of memoryd inspect, and the browser that has used its link."""

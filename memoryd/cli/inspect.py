@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import secrets
 import socket
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -58,14 +59,16 @@ def _inspect(client: Callable[[argparse.Namespace], Any], args: argparse.Namespa
         raise InvalidArgument(f"{error.name} is not installed: pip install 'memoryd[server,inspect]'") from None
     from memory_client import AsyncMemoryClient, Credentials
 
+    from memoryd.daemon.wiring import now_utc
+
     with client(args) as host:
         log = host.server_info().audit_path
         target = host.target
     listen = Listen.read(args.listen)
     opened = listen.open()
     opened.listen(socket.SOMAXCONN)
-    entry = Entry(None if listen.path else opened.getsockname()[1])
-    sources = Sources(lambda limit, matches: _audit(log, limit, matches), _backups, Figures())
+    entry = Entry(None if listen.path else opened.getsockname()[1], secrets.token_urlsafe)
+    sources = Sources(lambda limit, matches: _audit(log, limit, matches), _backups, Figures(now_utc), now_utc)
 
     def connect() -> AsyncMemoryClient:
         return AsyncMemoryClient(

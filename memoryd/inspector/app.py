@@ -74,7 +74,7 @@ class _Inspector:
         self._entry = entry
         self._sources = sources
         self._session = Session()
-        self._templates: Environment = environment()
+        self._templates: Environment = environment(sources.now)
 
     async def enter(self, request: Request) -> Response:
         """Let in the browser that brings the link first."""
@@ -99,7 +99,7 @@ class _Inspector:
         return _refuse("run memoryd inspect, and open the link that it prints")
 
     async def to_overview(self, _request: Request) -> Response:
-        """Lead on to the overview, which shows itself only to whom it may."""
+        """Lead on to the overview."""
         return RedirectResponse(f"{self._entry.base}/", 307, headers=HEADERS)
 
     async def static(self, request: Request) -> Response:

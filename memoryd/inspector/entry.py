@@ -8,8 +8,7 @@ only below its path, so no other server of this machine is sent ours.
 from __future__ import annotations
 
 import hmac
-import secrets
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from urllib.parse import urlsplit
 
 from starlette.requests import Request
@@ -17,23 +16,24 @@ from starlette.requests import Request
 __all__ = ["COOKIE", "Entry"]
 
 COOKIE = "memoryd_inspector"
+PATH_BYTES, SECRET_BYTES = 12, 24
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "[::1]"})
 
 
-def _secret() -> str:
-    return secrets.token_urlsafe(24)
-
-
-@dataclass
 class Entry:
     """The secrets of one run of the inspector."""
 
-    port: int | None
-    """The port that requests must name; None: behind a Unix socket any, as whoever forwards it chooses one."""
-    base: str = field(default_factory=lambda: f"/{secrets.token_urlsafe(12)}")
-    csrf: str = field(default_factory=_secret)
-    _link: str = field(default_factory=_secret)
-    _cookie: str = field(default_factory=_secret)
+    def __init__(self, port: int | None, secret: Callable[[int], str]) -> None:
+        """
+        Make the secrets: `secret` returns random text of so many bytes, fit for an address.
+
+        Requests must name the port; None: behind a Unix socket any, as whoever forwards it chooses one.
+        """
+        self.port = port
+        self.base = f"/{secret(PATH_BYTES)}"
+        self.csrf = secret(SECRET_BYTES)
+        self._link = secret(SECRET_BYTES)
+        self._cookie = secret(SECRET_BYTES)
 
     @property
     def path(self) -> str:

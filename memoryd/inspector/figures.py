@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import deque
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -87,8 +87,9 @@ def quantile(before: Sequence[tuple[float, float]], after: Sequence[tuple[float,
 class Figures:
     """The readings of the last hour, one every few seconds."""
 
-    def __init__(self, pause_s: float = PAUSE_S) -> None:
-        """Keep nothing yet."""
+    def __init__(self, now: Callable[[], datetime], pause_s: float = PAUSE_S) -> None:
+        """Keep nothing yet; `now` tells the time of a reading."""
+        self._now = now
         self.readings: deque[Reading] = deque(maxlen=KEPT)
         self.fault = ""
         """Why nothing is read now; empty: it is."""
@@ -118,7 +119,7 @@ class Figures:
             self.fault = error.message
             return
         self.fault = ""
-        self.readings.append(Reading(datetime.now(UTC), parse(text)))
+        self.readings.append(Reading(self._now(), parse(text)))
 
     @property
     def times(self) -> list[datetime]:

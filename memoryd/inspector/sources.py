@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -21,3 +22,4 @@ class Sources:
     backups: Callable[[str], Sequence[Mapping[str, Any]]]
     """The chains of backups of a folder; StoreRefused or OSError where they cannot be read."""
     figures: Figures
+    now: Callable[[], datetime]

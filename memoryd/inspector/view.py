@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, quote, urlencode
@@ -115,11 +115,11 @@ def _moment(time: datetime | None) -> Markup:
     return Markup('<time datetime="{}">{}</time>').format(time.isoformat(), f"{local:%Y-%m-%d %H:%M}")
 
 
-def _ago(time: datetime | None) -> Markup:
+def _ago(time: datetime | None, now: datetime) -> Markup:
     """Return how long ago a time is, or in how long it will be."""
     if time is None:
         return Markup("–")
-    seconds = (datetime.now(UTC) - time).total_seconds()
+    seconds = (now - time).total_seconds()
     amount = abs(seconds)
     for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1)):
         if amount >= length or unit == "s":
@@ -131,7 +131,7 @@ def _ago(time: datetime | None) -> Markup:
     )
 
 
-def environment() -> Environment:
+def environment(now: Callable[[], datetime]) -> Environment:
     """Return the templates; every value is escaped."""
     made = Environment(
         loader=FileSystemLoader(FOLDER / "templates"),
@@ -149,7 +149,7 @@ def environment() -> Environment:
         "marked": marked,
         "bytes": _size,
         "moment": _moment,
-        "ago": _ago,
+        "ago": lambda time: _ago(time, now()),
         "number": lambda value: f"{value:,}".replace(",", "\u202f"),
     }
     made.globals |= {"drawing": drawing, "pages": PAGES}
@@ -184,7 +184,7 @@ class View:
 
     @property
     def client(self) -> AsyncMemoryClient:
-        """A client that acts for whom the page shows."""
+        """A client that acts for the owner that the page shows."""
         whose = self.whose
         if not whose.is_known:
             raise InvalidArgument("choose whose memory to show", field="user_id")
@@ -221,7 +221,7 @@ class View:
             raise InvalidArgument("the form is not one of this run of memoryd inspect; load the page again")
 
     def url(self, page: str, /, **params: Any) -> str:
-        """Return the address of a page, for whom this one shows unless another is named."""
+        """Return the address of a page, for the owner that this one shows unless another is named."""
         whose = {} if "user" in params or "chat" in params else self.whose.params
         given = {**whose, **{name: value for name, value in params.items() if value not in {None, ""}}}
         path = "/".join(quote(part, safe="") for part in page.split("/"))

@@ -96,6 +96,8 @@ def filter_terms_of(memory: Memory) -> list[str]:
     if memory.kind is Kind.NOTE:
         parts = memory.key.split("/")
         terms += [f"path:{'/'.join(parts[:n])}" for n in range(1, len(parts) + 1)]
+    if memory.kind is not Kind.EPISODE and memory.source.thread_id:
+        terms.append(f"source:{memory.source.thread_id}")
     if memory.kind is Kind.EPISODE:
         terms += _place_terms([memory.source.thread_id], [memory.source.session_id])
     return terms
@@ -115,4 +117,5 @@ def required_terms(wanted: Filter) -> list[str]:
     """Return the terms that a memory must all have; of the filter's subjects any one will do."""
     more = [f"path:{wanted.path_prefix}"] if wanted.path_prefix else []
     more += [CONTESTED] if wanted.contested else []
+    more += [f"source:{wanted.source_thread_id}"] if wanted.source_thread_id else []
     return _exact_terms(wanted) + _place_terms([wanted.thread_id], []) + more

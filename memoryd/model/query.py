@@ -57,6 +57,8 @@ class Filter:
     """Only what came by this import."""
     contested: bool = False
     """Only what another memory contests."""
+    source_thread_id: str = ""
+    """Only statements that were learnt from this thread."""
     include_expired: bool = False
     include_superseded: bool = False
     as_of: datetime | None = None
@@ -74,6 +76,7 @@ class Filter:
         put(self, "category", check_text(self.category, "filter.category", limit=limits.MAX_CATEGORY_BYTES).strip())
         path = check_text(self.path_prefix, "filter.path_prefix", limit=limits.MAX_PATH_BYTES)
         put(self, "path_prefix", path.removesuffix("/"))
+        put(self, "source_thread_id", check_id(self.source_thread_id, "filter.source_thread_id"))
         put(self, "import_id", check_id(self.import_id, "filter.import_id"))
         for name in ("event_time", "create_time"):
             start = check_time(getattr(self, f"{name}_from"), f"filter.{name}_from")
@@ -124,6 +127,7 @@ class Filter:
             "path": not self._is_below(memory),
             "import": self.import_id not in {"", memory.import_id},
             "contested": self.contested and not memory.contested_with,
+            "source": not self._is_learnt(memory),
             "thread": self.thread_id not in {"", thread_id} or (is_said and thread_id in self.exclude_thread_ids),
             "session": is_said and memory.source.session_id in self.exclude_session_ids,
         }
@@ -146,6 +150,11 @@ class Filter:
             and metadata_text(known[key]) == metadata_text(value)
             for key, value in self.metadata.items()
         )  # fmt: skip
+
+    def _is_learnt(self, memory: Memory) -> bool:
+        """Whether a memory is a statement that was learnt from the wanted thread; any is where none is wanted."""
+        is_statement = memory.kind is not Kind.EPISODE
+        return not self.source_thread_id or (is_statement and self.source_thread_id == memory.source.thread_id)
 
     def _is_below(self, memory: Memory) -> bool:
         """Whether a memory is a note of the wanted path, or below it; any memory is where none is wanted."""

@@ -650,6 +650,7 @@ class MemoryFilter(google.protobuf.message.Message):
     METADATA_JSON_FIELD_NUMBER: builtins.int
     WHERE_FIELD_NUMBER: builtins.int
     CONTESTED_FIELD_NUMBER: builtins.int
+    SOURCE_THREAD_ID_FIELD_NUMBER: builtins.int
     category: builtins.str
     """Category, exactly. Empty: any."""
     path_prefix: builtins.str
@@ -666,6 +667,8 @@ class MemoryFilter(google.protobuf.message.Message):
     """
     contested: builtins.bool
     """Only those that another one contests, or that contest another one."""
+    source_thread_id: builtins.str
+    """Only what was learnt from this thread: statements with this source.thread_id. Empty: any."""
     @property
     def kinds(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[Global___MemoryKind.ValueType]:
         """Kinds to return: any of these. Empty: every kind but EPISODE."""
@@ -717,10 +720,11 @@ class MemoryFilter(google.protobuf.message.Message):
         metadata_json: builtins.str = ...,
         where: builtins.str = ...,
         contested: builtins.bool = ...,
+        source_thread_id: builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["create_time_from", b"create_time_from", "create_time_to", b"create_time_to", "event_time_from", b"event_time_from", "event_time_to", b"event_time_to"]
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["category", b"category", "contested", b"contested", "create_time_from", b"create_time_from", "create_time_to", b"create_time_to", "event_time_from", b"event_time_from", "event_time_to", b"event_time_to", "import_id", b"import_id", "kinds", b"kinds", "metadata", b"metadata", "metadata_json", b"metadata_json", "path_prefix", b"path_prefix", "subjects", b"subjects", "tags", b"tags", "where", b"where"]
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["category", b"category", "contested", b"contested", "create_time_from", b"create_time_from", "create_time_to", b"create_time_to", "event_time_from", b"event_time_from", "event_time_to", b"event_time_to", "import_id", b"import_id", "kinds", b"kinds", "metadata", b"metadata", "metadata_json", b"metadata_json", "path_prefix", b"path_prefix", "source_thread_id", b"source_thread_id", "subjects", b"subjects", "tags", b"tags", "where", b"where"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
 
 Global___MemoryFilter: typing_extensions.TypeAlias = MemoryFilter
@@ -839,7 +843,7 @@ class Miss(google.protobuf.message.Message):
     @property
     def reasons(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
         """What keeps it out, each a word: "deleted", "superseded", "expired", "kind", "subject", "tag", "metadata", "where",
-        "category", "event_time", "create_time", "thread", "session", "path", "import", "contested",
+        "category", "event_time", "create_time", "thread", "session", "path", "import", "contested", "source",
         "as_of" by the filter; "min_score", "floor" (no answer), "limit", and "same" (another hit says the same),
         "unrelated" (it shares nothing with the query), "not_compared" (the scope is too large for memory), "reader" (read
         with the query, it does not answer). Empty: it is among the hits.

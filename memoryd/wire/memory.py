@@ -264,6 +264,7 @@ def filter_to_pb(wanted: Filter) -> memory_pb2.MemoryFilter:
         path_prefix=wanted.path_prefix,
         import_id=wanted.import_id,
         contested=wanted.contested,
+        source_thread_id=wanted.source_thread_id,
     )
     for field in _FILTER_TIMES:
         set_time(message, field, getattr(wanted, field))
@@ -286,6 +287,7 @@ def filter_from_pb(request: Any) -> Filter:
         path_prefix=message.path_prefix,
         import_id=message.import_id,
         contested=message.contested,
+        source_thread_id=message.source_thread_id,
         include_expired=getattr(request, "include_expired", True),
         include_superseded=getattr(request, "include_superseded", True),
         as_of=time_from_pb(request, "as_of") if hasattr(request, "as_of") else None,

@@ -33,6 +33,7 @@ def filter_of(args: argparse.Namespace) -> Any:
         path_prefix=getattr(args, "below", ""),
         import_id=args.import_id,
         contested=args.contested,
+        source_thread_id=args.learnt_from,
         event_time_from=args.since,
         event_time_to=args.until,
         include_expired=args.include_expired,
@@ -42,5 +43,7 @@ def filter_of(args: argparse.Namespace) -> Any:
 
 def is_filtered(args: argparse.Namespace) -> bool:
     """Whether a filter leaves something out."""
-    given = ("about", "tag", "kind", "meta", "where", "category", "import_id", "contested", "since", "until")
+    given = (
+        "about", "tag", "kind", "meta", "where", "category", "import_id", "contested", "learnt_from", "since", "until",
+    )  # fmt: skip
     return any(getattr(args, name) for name in given)

@@ -47,6 +47,7 @@ def add_filters(parser: argparse.ArgumentParser, past: Callable[[str], object], 
         "--where", metavar="CONDITION", default="", help="a condition on metadata: 'score >= 3 and not draft exists'"
     )
     group.add_argument("--import-id", metavar="NAME", default="", help="that came by this import")
+    group.add_argument("--learnt-from", metavar="THREAD", default="", help="that was learnt from this conversation")
     group.add_argument("--contested", action="store_true", help="that another one contests")
     group.add_argument("--since", metavar="TIME", type=past, help="happened at this time or later: 3d, 12h, a date")
     group.add_argument("--until", metavar="TIME", type=past, help="happened before this time: 3d, 12h, a date")

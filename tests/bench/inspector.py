@@ -28,11 +28,11 @@ def inspector(*, quick: bool) -> None:
     daemon.start()
     with daemon.client("k100", timeout_s=120) as client:
         client.search("warm up")
-        for n in range(200):
+        for n in range(40):
             client.add(f"{PEOPLE[n % 10]} and {PEOPLE[(n * 3 + 1) % 10]} met for lunch number {n}")
         kept = client.add("I work as a teacher").memory
         client.add("I work as a translator")
-        for n in range(20):
+        for n in range(5):
             client.append("talk", [MessageDraft(content=f"Message {n} {m}") for m in range(100)])
             client.put_note(f"plans/{n}", "text " * 500)
     owner = {"agent": "default", "user": "k100"}

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from memoryd.daemon.wiring import new_id
-from memoryd.embedding.packaged import builtin_encoder
+from memoryd.embedding.readers.retrieval import retrieval_encoder
 from memoryd.index.analysis import analyse, indexed_memory
 from memoryd.model.change import ChangeSet, Entry
 from memoryd.model.embedding import TOKEN_DIMENSIONS
@@ -57,7 +57,7 @@ def fill(database: Path, scopes: dict[str, int], *, others: int = 0, vectors: bo
     Each has the vectors of as many tokens as words. With `said` they are of kind EPISODE, in sessions of 20 by two
     speakers, an hour each.
     """
-    encoder = builtin_encoder() if vectors else None
+    encoder = retrieval_encoder() if vectors else None  # what a daemon embeds with unless it is told otherwise
     opened = open_database(database, memory_limit_bytes=1 << 30)
     rng = np.random.default_rng(2)
     stamp = BEGIN

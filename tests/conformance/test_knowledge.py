@@ -78,6 +78,18 @@ async def test_what_cannot_be_decided_is_contested_both_ways_and_of_close_scores
     assert () == (await memory.page(filter=contested)).memories
 
 
+async def test_a_filter_names_the_conversation_that_a_memory_was_learnt_from(memory):
+    learnt = (await memory.add("I keep bees", source=Source(thread_id="cli:alice", message_ids=("m1",)))).memory
+    await memory.add("I keep wasps", source=Source(thread_id="cli:other"))
+    await memory.add("I keep ants")
+    wanted = Filter(source_thread_id="cli:alice")
+    assert [learnt.id] == [one.id for one in (await memory.page(filter=wanted)).memories]
+    assert ["I keep bees"] == await found(memory, "I keep", filter=wanted)
+    assert ["I keep bees"] == [
+        one.content for one in (await memory.delete_matching(filter=wanted, dry_run=True)).memories
+    ]
+
+
 async def test_less_confidence_does_not_retire_but_contest(memory):
     sure = (await memory.add("I live in Berlin")).memory
     guess = await memory.add("I live in Paris", confidence=0.7, source=Source(channel="extraction"))

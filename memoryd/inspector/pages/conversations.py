@@ -5,13 +5,18 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 
-from memory_client import Source
+from memory_client import Filter
 from starlette.responses import Response
 
 from memoryd.inspector.view import View
 from memoryd.model.memory import ShownMemory
 
 PAGE_SIZE = 50
+MOST_LEARNT = 500  # memories of one conversation that are shown at its messages
+
+
+def _learnt_from(thread_id: str) -> Filter:
+    return Filter(source_thread_id=thread_id, include_expired=True, include_superseded=True)
 
 
 async def _show(view: View) -> Response:
@@ -33,7 +38,7 @@ async def _thread(view: View) -> Response:
             session_id=view.asked("session"),
         ),
         view.client.sessions(thread_id, shared=shared, page_size=100),
-        view.client.delete_matching(source=Source(thread_id=thread_id), dry_run=True),
+        view.client.page(page_size=MOST_LEARNT, filter=_learnt_from(thread_id)),
         view.client.working_memory(thread_id=thread_id, shared=shared),
     )  # fmt: skip
     of_message: dict[str, list[ShownMemory]] = defaultdict(list)
@@ -47,7 +52,8 @@ async def _thread(view: View) -> Response:
         messages=page.messages,
         next_token=page.next_page_token,
         sessions=sessions.sessions,
-        learnt_count=learnt.deleted_count,
+        learnt_count=len(learnt.memories),
+        more_learnt=bool(learnt.next_page_token),
         of_message=of_message,
         working=working,
         wanted_seq=view.number("seq"),

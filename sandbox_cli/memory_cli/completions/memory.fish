@@ -50,7 +50,7 @@ function _shtab_memory_using
 end
 
 set -g _shtab_memory_commands add search list get undelete delete correct confirm why history update people person forget threads log working-memory summary note notes context profile stats whoami completion
-set -g _shtab_memory_opts_with_value --about --after --agent --as-of --at --before --below --category --channel --chat --clear --confidence --delete --delete-after --endpoint --exclude-session --exclude-thread --expires --expires-unread --grant --if-revision --import-id --key --kind --limit --matching --max-memories --max-tokens --merge-into --meta --min-score --move --prefix --recalled --recent --rename --request-id --revision --search --section --session --set --since --speaker --tag --thread --timeout --tokenizer --type --until --user --value --where --why-not -n
+set -g _shtab_memory_opts_with_value --about --after --agent --as-of --at --before --below --category --channel --chat --clear --confidence --delete --delete-after --endpoint --exclude-session --exclude-thread --expires --expires-unread --grant --if-revision --import-id --key --kind --learnt-from --limit --matching --max-memories --max-tokens --merge-into --meta --min-score --move --prefix --recalled --recent --rename --request-id --revision --search --section --session --set --since --speaker --tag --thread --timeout --tokenizer --type --until --user --value --where --why-not -n
 
 complete -c memory -e
 complete -c memory -f
@@ -99,6 +99,7 @@ complete -c memory -n '_shtab_memory_using search' -l category -x -d 'of this ca
 complete -c memory -n '_shtab_memory_using search' -l meta -x -d 'with this metadata (KEY:=JSON: a number, true or another value of JSON; repeatable: all)'
 complete -c memory -n '_shtab_memory_using search' -l where -x -d 'a condition on metadata: '"'"'score >= 3 and not draft exists'"'"''
 complete -c memory -n '_shtab_memory_using search' -l import-id -x -d 'that came by this import'
+complete -c memory -n '_shtab_memory_using search' -l learnt-from -x -d 'that was learnt from this conversation'
 complete -c memory -n '_shtab_memory_using search' -l contested -d 'that another one contests'
 complete -c memory -n '_shtab_memory_using search' -l since -x -d 'happened at this time or later: 3d, 12h, a date'
 complete -c memory -n '_shtab_memory_using search' -l until -x -d 'happened before this time: 3d, 12h, a date'
@@ -123,6 +124,7 @@ complete -c memory -n '_shtab_memory_using list' -l category -x -d 'of this cate
 complete -c memory -n '_shtab_memory_using list' -l meta -x -d 'with this metadata (KEY:=JSON: a number, true or another value of JSON; repeatable: all)'
 complete -c memory -n '_shtab_memory_using list' -l where -x -d 'a condition on metadata: '"'"'score >= 3 and not draft exists'"'"''
 complete -c memory -n '_shtab_memory_using list' -l import-id -x -d 'that came by this import'
+complete -c memory -n '_shtab_memory_using list' -l learnt-from -x -d 'that was learnt from this conversation'
 complete -c memory -n '_shtab_memory_using list' -l contested -d 'that another one contests'
 complete -c memory -n '_shtab_memory_using list' -l since -x -d 'happened at this time or later: 3d, 12h, a date'
 complete -c memory -n '_shtab_memory_using list' -l until -x -d 'happened before this time: 3d, 12h, a date'
@@ -170,6 +172,7 @@ complete -c memory -n '_shtab_memory_using delete' -l category -x -d 'of this ca
 complete -c memory -n '_shtab_memory_using delete' -l meta -x -d 'with this metadata (KEY:=JSON: a number, true or another value of JSON; repeatable: all)'
 complete -c memory -n '_shtab_memory_using delete' -l where -x -d 'a condition on metadata: '"'"'score >= 3 and not draft exists'"'"''
 complete -c memory -n '_shtab_memory_using delete' -l import-id -x -d 'that came by this import'
+complete -c memory -n '_shtab_memory_using delete' -l learnt-from -x -d 'that was learnt from this conversation'
 complete -c memory -n '_shtab_memory_using delete' -l contested -d 'that another one contests'
 complete -c memory -n '_shtab_memory_using delete' -l since -x -d 'happened at this time or later: 3d, 12h, a date'
 complete -c memory -n '_shtab_memory_using delete' -l until -x -d 'happened before this time: 3d, 12h, a date'
