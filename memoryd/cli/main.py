@@ -20,6 +20,7 @@ from memoryd.cli.audit import add_audit_command
 from memoryd.cli.backups import add_backup_commands
 from memoryd.cli.check import add_check_command
 from memoryd.cli.conversations import add_conversation_commands
+from memoryd.cli.http import add_http_command
 from memoryd.cli.identity import add_identity_commands
 from memoryd.cli.imports import add_import_command
 from memoryd.cli.inspect import add_inspect_command
@@ -115,6 +116,7 @@ def make_parser() -> argparse.ArgumentParser:
     add_identity_commands(commands, common, _client)
     add_audit_command(commands, common, _audit_path)
     add_inspect_command(commands, common, _client)
+    add_http_command(commands, common)
     completion = command(
         "completion",
         "print the completion script of a shell",

@@ -13,11 +13,12 @@ from urllib.parse import urlsplit
 
 from starlette.requests import Request
 
+from memoryd.web.names import LOOPBACK, host_of
+
 __all__ = ["COOKIE", "Entry"]
 
 COOKIE = "memoryd_inspector"
 PATH_BYTES, SECRET_BYTES = 12, 24
-LOOPBACK = frozenset({"127.0.0.1", "localhost", "[::1]"})
 
 
 class Entry:
@@ -53,9 +54,7 @@ class Entry:
 
     def is_ours(self, host: str) -> bool:
         """Whether a host of a request, or of its origin, is this server."""
-        name, _, port = host.rpartition(":") if not host.endswith("]") else (host, "", "")
-        if not name:
-            name, port = host, ""
+        name, port = host_of(host)
         return name in LOOPBACK and (self.port is None or port == str(self.port))
 
     def refusal(self, request: Request) -> str:

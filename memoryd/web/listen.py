@@ -24,8 +24,12 @@ class Listen:
     path: str = ""
 
     @classmethod
-    def read(cls, text: str) -> Listen:
-        """Return the place of `unix:/path` or `127.0.0.1:8765`; InvalidArgument for one that others reach."""
+    def read(cls, text: str, *, to_others: bool = False) -> Listen:
+        """
+        Return the place of `unix:/path` or `127.0.0.1:8765`.
+
+        InvalidArgument for one that other hosts reach, unless that is meant: `to_others`, with TLS.
+        """
         if text.startswith("unix:"):
             path = text.removeprefix("unix:")
             path = path.removeprefix("//") if path.startswith("//") else path
@@ -40,7 +44,8 @@ class Listen:
             loops = ip_address(host).is_loopback
         except ValueError:
             loops = False
-        if not loops:
+            to_others = False
+        if not loops and not to_others:
             raise InvalidArgument(
                 f"--listen {text} would be reached from other hosts, without TLS; listen on 127.0.0.1 or a Unix socket,"
                 " and let a proxy that ends TLS stand before it",

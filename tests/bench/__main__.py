@@ -28,6 +28,7 @@ from memoryd.v1 import identity_service_pb2, identity_service_pb2_grpc, memory_p
 from memoryd.v1 import memory_service_pb2 as pb
 from tests.bench import embedding, identity, knowledge, operations, talk
 from tests.bench.callers import callers
+from tests.bench.http import http
 from tests.bench.imports import imports
 from tests.bench.inspector import inspector
 from tests.bench.mcp import mcp
@@ -345,7 +346,7 @@ def main() -> None:
         default="",
         help="comma-separated: start,cold,search,sentences,rss,cli,add,beside,batch,million,"
         "identity,listeners,flood,judged,upkeep,crowd,callers,embedding,reembed,append,talk,context,pages,night,endpoint,scaling,"
-        "backup,metrics,notes,mcp,imports,inspector",
+        "backup,metrics,notes,mcp,imports,inspector,http",
     )
     parser.add_argument("--chart", type=Path, help="write the curves of scaling as a picture (SVG)")
     args = parser.parse_args()
@@ -364,6 +365,7 @@ def main() -> None:
         "backup": lambda: operations.backup(quick=args.quick),
         "notes": lambda: notes(quick=args.quick),
         "mcp": mcp,
+        "http": http,
         "inspector": lambda: inspector(quick=args.quick),
         "imports": lambda: imports(quick=args.quick),
         "scaling": lambda: scaling(quick=args.quick, chart=args.chart),

@@ -12,7 +12,7 @@ _shtab_memoryd_user_subparsers=(erase)
 _shtab_memoryd_sandbox_subparsers=(open list close)
 _shtab_memoryd_grant_subparsers=(list memories forget)
 _shtab_memoryd_token_subparsers=(issue attenuate inspect revoke rotate)
-_shtab_memoryd_subparsers=(serve check backup restore upgrade downgrade status gc decay enrich reembed compact metrics verify export import review jobs consolidate reflect sessions users user sandbox grant token audit inspect completion)
+_shtab_memoryd_subparsers=(serve check backup restore upgrade downgrade status gc decay enrich reembed compact metrics verify export import review jobs consolidate reflect sessions users user sandbox grant token audit inspect http completion)
 
 _shtab_memoryd_serve_option_strings=(-h --help --config --data-dir --socket --reopen-sandboxes)
 _shtab_memoryd_check_option_strings=(-h --help --config --data-dir --socket --json --quiet --migrate --adopt --accept-loss)
@@ -67,6 +67,7 @@ _shtab_memoryd_token_rotate_option_strings=(-h --help --config --data-dir --sock
 _shtab_memoryd_token_option_strings=(-h --help)
 _shtab_memoryd_audit_option_strings=(-h --help --config --data-dir --socket --json --follow --limit --since --until --grant --call --id --user --chat --agent --door --outcome --rpc)
 _shtab_memoryd_inspect_option_strings=(-h --help --config --data-dir --socket --listen --link-file)
+_shtab_memoryd_http_option_strings=(-h --help --config --data-dir --socket --listen --endpoint --host --tls-certificate-file --tls-key-file --openapi)
 _shtab_memoryd_completion_option_strings=(-h --help)
 _shtab_memoryd_option_strings=(-h --help --version)
 
@@ -84,7 +85,7 @@ _shtab_memoryd_token_pos_0_choices=(issue attenuate inspect revoke rotate)
 _shtab_memoryd_audit___door_choices=(admin sandbox shared tcp daemon)
 _shtab_memoryd_audit___outcome_choices=(OK refused NOT_FOUND INVALID_ARGUMENT ABORTED UNAVAILABLE INTERNAL CANCELLED DATA_LOSS PERMISSION_DENIED RESOURCE_EXHAUSTED UNAUTHENTICATED UNIMPLEMENTED)
 _shtab_memoryd_completion_pos_0_choices=(bash zsh fish)
-_shtab_memoryd_pos_0_choices=(serve check backup restore upgrade downgrade status gc decay enrich reembed compact metrics verify export import review jobs consolidate reflect sessions users user sandbox grant token audit inspect completion)
+_shtab_memoryd_pos_0_choices=(serve check backup restore upgrade downgrade status gc decay enrich reembed compact metrics verify export import review jobs consolidate reflect sessions users user sandbox grant token audit inspect http completion)
 
 _shtab_memoryd_serve__h_nargs=0
 _shtab_memoryd_serve___help_nargs=0
@@ -283,6 +284,9 @@ _shtab_memoryd_audit___json_nargs=0
 _shtab_memoryd_audit___follow_nargs=0
 _shtab_memoryd_inspect__h_nargs=0
 _shtab_memoryd_inspect___help_nargs=0
+_shtab_memoryd_http__h_nargs=0
+_shtab_memoryd_http___help_nargs=0
+_shtab_memoryd_http___openapi_nargs=0
 _shtab_memoryd_completion__h_nargs=0
 _shtab_memoryd_completion___help_nargs=0
 _shtab_memoryd_pos_0_nargs=A...

@@ -49,8 +49,8 @@ function _shtab_memoryd_using
   test "$_shtab_memoryd_cmdpath" = "$argv"
 end
 
-set -g _shtab_memoryd_commands serve check backup 'backup take' 'backup list' 'backup verify' 'backup prune' 'backup snapshot' restore upgrade downgrade status gc decay enrich reembed compact metrics verify export import review 'review list' 'review approve' 'review reject' jobs 'jobs list' 'jobs show' 'jobs run' 'jobs retry' 'jobs cancel' consolidate reflect sessions users user 'user erase' sandbox 'sandbox open' 'sandbox list' 'sandbox close' grant 'grant list' 'grant memories' 'grant forget' token 'token issue' 'token attenuate' 'token inspect' 'token revoke' 'token rotate' audit inspect completion
-set -g _shtab_memoryd_opts_with_value --accept-loss --agent --allow --as --at --audience --call --calls-per-second --chat --config --connections --data-dir --door --encrypt-to --forgotten --format --grant --id --identity --import-id --keep-days --label --ledger --limit --link-file --listen --map --mount --on-conflict --out --outcome --output --prefix --rpc --since --socket --state --stored-bytes --stored-memories --text --thread --to-schema --token-file --transaction --ttl --until --user --via --writes-per-day -n -o
+set -g _shtab_memoryd_commands serve check backup 'backup take' 'backup list' 'backup verify' 'backup prune' 'backup snapshot' restore upgrade downgrade status gc decay enrich reembed compact metrics verify export import review 'review list' 'review approve' 'review reject' jobs 'jobs list' 'jobs show' 'jobs run' 'jobs retry' 'jobs cancel' consolidate reflect sessions users user 'user erase' sandbox 'sandbox open' 'sandbox list' 'sandbox close' grant 'grant list' 'grant memories' 'grant forget' token 'token issue' 'token attenuate' 'token inspect' 'token revoke' 'token rotate' audit inspect http completion
+set -g _shtab_memoryd_opts_with_value --accept-loss --agent --allow --as --at --audience --call --calls-per-second --chat --config --connections --data-dir --door --encrypt-to --endpoint --forgotten --format --grant --host --id --identity --import-id --keep-days --label --ledger --limit --link-file --listen --map --mount --on-conflict --out --outcome --output --prefix --rpc --since --socket --state --stored-bytes --stored-memories --text --thread --tls-certificate-file --tls-key-file --to-schema --token-file --transaction --ttl --until --user --via --writes-per-day -n -o
 
 complete -c memoryd -e
 complete -c memoryd -f
@@ -476,6 +476,17 @@ complete -c memoryd -n '_shtab_memoryd_using inspect' -l data-dir -x -d 'where t
 complete -c memoryd -n '_shtab_memoryd_using inspect' -l socket -x -d 'the admin socket'
 complete -c memoryd -n '_shtab_memoryd_using inspect' -l listen -x -d '127.0.0.1:PORT or unix:/path (any free port)'
 complete -c memoryd -n '_shtab_memoryd_using inspect' -l link-file -x -d 'write the link there, for this user alone, and not here'
+complete -c memoryd -n '_shtab_memoryd_using; and test $_shtab_memoryd_npos -eq 0' -a http -d 'Serves the methods that a sandbox may call over HTTP. Each request needs a token of memoryd, which the daemon checks as it does on its shared socket.'
+complete -c memoryd -n '_shtab_memoryd_using http' -s h -l help -d 'show this help message and exit'
+complete -c memoryd -n '_shtab_memoryd_using http' -l config -x -d 'TOML file (default: memoryd.toml where XDG says)'
+complete -c memoryd -n '_shtab_memoryd_using http' -l data-dir -x -d 'where the database is'
+complete -c memoryd -n '_shtab_memoryd_using http' -l socket -x -d 'the admin socket'
+complete -c memoryd -n '_shtab_memoryd_using http' -l listen -x -d '127.0.0.1:PORT or unix:/path; with TLS any address (127.0.0.1:8766)'
+complete -c memoryd -n '_shtab_memoryd_using http' -l endpoint -x -d 'the shared socket, or host:port (shared.socket of the configuration)'
+complete -c memoryd -n '_shtab_memoryd_using http' -l host -x -d 'a name of this server, with TLS'
+complete -c memoryd -n '_shtab_memoryd_using http' -l tls-certificate-file -x -d 'the certificate, for TLS'
+complete -c memoryd -n '_shtab_memoryd_using http' -l tls-key-file -x -d 'its key'
+complete -c memoryd -n '_shtab_memoryd_using http' -l openapi -d 'print what is served as OpenAPI, and end'
 complete -c memoryd -n '_shtab_memoryd_using; and test $_shtab_memoryd_npos -eq 0' -a completion -d 'Print the completion script of a shell.'
 complete -c memoryd -n '_shtab_memoryd_using completion' -s h -l help -d 'show this help message and exit'
 complete -c memoryd -n '_shtab_memoryd_using completion; and test $_shtab_memoryd_npos -eq 0' -ka "bash zsh fish" -d shell

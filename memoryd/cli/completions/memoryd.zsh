@@ -21,6 +21,7 @@ _shtab_memoryd_commands() {
     export:'Write all that is stored, or all of one user, as lines of JSON, or as tables.'
     gc:'Erase what is past its grace.'
     grant:'look at grants, and clean up what came through one'
+    http:'Serves the methods that a sandbox may call over HTTP. Each request needs a token of memoryd, which the daemon checks as it does on its shared socket.'
     import:'Store what an export holds, or what another system has kept; what is there already stays as it is.'
     inspect:'Shows pages on loopback to the one browser that opens the link which it prints; Ctrl-C ends it.'
     jobs:'Show, start, and cancel the daemon'"'"'s own work.'
@@ -376,6 +377,22 @@ _shtab_memoryd_grant_memories_options=(
 
 # guard to ensure default positional specs are added only once per session
 _shtab_memoryd_grant_memories_defaults_added=0
+
+_shtab_memoryd_http_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--config[TOML file (default\: memoryd.toml where XDG says)]:FILE:"
+  "--data-dir[where the database is]:DIR:"
+  "--socket[the admin socket]:PATH:"
+  "--listen[127.0.0.1\:PORT or unix\:\/path\; with TLS any address (127.0.0.1\:8766)]:WHERE:"
+  "--endpoint[the shared socket, or host\:port (shared.socket of the configuration)]:endpoint:"
+  "*--host[a name of this server, with TLS]:NAME:"
+  "--tls-certificate-file[the certificate, for TLS]:FILE:"
+  "--tls-key-file[its key]:FILE:"
+  "--openapi[print what is served as OpenAPI, and end]"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_memoryd_http_defaults_added=0
 
 _shtab_memoryd_import_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
@@ -856,6 +873,7 @@ _shtab_memoryd() {
         export) _arguments -C -s $_shtab_memoryd_export_options ;;
         gc) _arguments -C -s $_shtab_memoryd_gc_options ;;
         grant) _shtab_memoryd_grant ;;
+        http) _arguments -C -s $_shtab_memoryd_http_options ;;
         import) _arguments -C -s $_shtab_memoryd_import_options ;;
         inspect) _arguments -C -s $_shtab_memoryd_inspect_options ;;
         jobs) _shtab_memoryd_jobs ;;

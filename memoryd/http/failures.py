@@ -1,0 +1,89 @@
+"""What went wrong, as the Connect protocol says it (connectrpc.com/docs/protocol, "Error codes")."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from typing import Any
+
+import grpc
+from google.protobuf import json_format
+from google.protobuf.any_pb2 import Any as Packed
+from google.protobuf.message import DecodeError
+from google.rpc.error_details_pb2 import BadRequest, ErrorInfo
+from google.rpc.status_pb2 import Status
+
+__all__ = ["Failure", "of_call"]
+
+STATUS = {
+    "canceled": 499, "unknown": 500, "invalid_argument": 400, "deadline_exceeded": 504, "not_found": 404,
+    "already_exists": 409, "permission_denied": 403, "resource_exhausted": 429, "failed_precondition": 400,
+    "aborted": 409, "out_of_range": 400, "unimplemented": 501, "internal": 500, "unavailable": 503, "data_loss": 500,
+    "unauthenticated": 401,
+}  # fmt: skip
+DETAILS = "grpc-status-details-bin"
+
+
+class Failure(Exception):
+    """A call that failed: a code, a message, details; and the status and headers of the answer."""
+
+    def __init__(
+        self, code: str, message: str, *details: Packed, status: int = 0, headers: dict[str, str] | None = None
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.details = details
+        self.status = status or STATUS[code]
+        self.headers = headers or {}
+
+    @classmethod
+    def at_the_door(cls, code: str, reason: str, message: str, *, field: str = "", **more: Any) -> Failure:
+        """Return one that the daemon was not asked for, with the details that it would have."""
+        details = [_packed(ErrorInfo(reason=reason, domain="memoryd"))]
+        if field:
+            violation = BadRequest.FieldViolation(field=field, description=message)
+            details.append(_packed(BadRequest(field_violations=[violation])))
+        return cls(code, message, *details, **more)
+
+    def body(self) -> bytes:
+        """Return the answer's body."""
+        told: dict[str, Any] = {"code": self.code, "message": self.message}
+        if self.details:
+            told["details"] = [_detail(detail) for detail in self.details]
+        return json.dumps(told, ensure_ascii=False).encode()
+
+
+def _packed(message: ErrorInfo | BadRequest) -> Packed:
+    packed = Packed()
+    packed.Pack(message)
+    return packed
+
+
+def _detail(packed: Packed) -> dict[str, Any]:
+    """Return a detail: its bytes for clients, and `debug` for people."""
+    told: dict[str, Any] = {
+        "type": packed.type_url.rpartition("/")[2],
+        "value": b64encode(packed.value).decode().rstrip("="),
+    }
+    for known in (ErrorInfo(), BadRequest()):
+        if packed.Unpack(known):
+            told["debug"] = json_format.MessageToDict(known)
+    return told
+
+
+def of_call(error: grpc.aio.AioRpcError) -> Failure:
+    """Return what a call of the daemon failed with."""
+    code = "canceled" if error.code() is grpc.StatusCode.CANCELLED else error.code().name.lower()
+    raw = dict(error.trailing_metadata() or ()).get(DETAILS)
+    if not isinstance(raw, bytes):
+        if error.code() is grpc.StatusCode.UNAVAILABLE:  # the daemon did not say so: what gRPC says names our socket
+            message = "memoryd does not answer; ask again, a write with its request_id"
+            return Failure.at_the_door("unavailable", "UNAVAILABLE", message)
+        return Failure(code, error.details() or "")
+    try:
+        details = Status.FromString(raw).details
+    except DecodeError:
+        details = ()
+    headers = {"www-authenticate": "Bearer"} if code == "unauthenticated" else None
+    return Failure(code, error.details() or "", *details, headers=headers)
