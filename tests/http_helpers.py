@@ -54,6 +54,10 @@ class Caller:
         """Call a method and return its answer as JSON has it."""
         answer = self.send(name, fields)
         assert 200 == answer.status_code, answer.text
+        return self.read(name, answer)
+
+    def read(self, name: str, answer: httpx.Response) -> dict:
+        """Return an answer as JSON has it."""
         assert self.media == answer.headers["content-type"]
         if self.media == JSON:
             return answer.json()

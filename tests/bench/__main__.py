@@ -37,6 +37,7 @@ from tests.bench.notes import notes
 from tests.bench.report import HEAD, compare_with, cpu_s, one, quantile, row, rss_mb, scratch
 from tests.bench.scaling import scaling
 from tests.bench.seed import fill, sentences
+from tests.bench.typescript import typescript
 from tests.support import Daemon
 
 NO_MODEL = '[embedding]\nprovider = "none"\n'
@@ -346,7 +347,7 @@ def main() -> None:
         default="",
         help="comma-separated: start,cold,search,sentences,rss,cli,add,beside,batch,million,"
         "identity,listeners,flood,judged,upkeep,crowd,callers,embedding,reembed,append,talk,context,pages,night,endpoint,scaling,"
-        "backup,metrics,notes,mcp,imports,inspector,http",
+        "backup,metrics,notes,mcp,imports,inspector,http,typescript",
     )
     parser.add_argument("--chart", type=Path, help="write the curves of scaling as a picture (SVG)")
     args = parser.parse_args()
@@ -366,6 +367,7 @@ def main() -> None:
         "notes": lambda: notes(quick=args.quick),
         "mcp": mcp,
         "http": http,
+        "typescript": typescript,
         "inspector": lambda: inspector(quick=args.quick),
         "imports": lambda: imports(quick=args.quick),
         "scaling": lambda: scaling(quick=args.quick, chart=args.chart),

@@ -1,0 +1,6 @@
+/** memoryd for Node: the memory of AI agents. */
+
+export { MemoryClient, type Options } from "./client.js";
+export { Conversation } from "./conversation.js";
+export type { Credentials, Identity } from "./endpoint.js";
+export * from "./errors.js";

@@ -1,0 +1,1 @@
+"""Scenes as data: what a caller asks and is answered, for clients in every language."""
