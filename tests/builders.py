@@ -187,7 +187,7 @@ class Local(LocalConversations, LocalNotes):
         work = add.add_batch(drafts, self._caller, self.ports, now=self.clock(), request_id=request_id)
         return await run_to_completion(work)
 
-    async def search(
+    async def search(  # noqa: PLR0913  as the client has it
         self,
         query,
         *,
@@ -197,6 +197,7 @@ class Local(LocalConversations, LocalNotes):
         explain=False,
         as_of=None,
         why_not="",
+        without_recall=False,
     ):
         asked = Query(
             text=query,
@@ -205,6 +206,7 @@ class Local(LocalConversations, LocalNotes):
             min_score=min_score,
             explain=explain,
             why_not=why_not,
+            without_recall=without_recall,
         )
         look = search_everything if asked.asks_for_notes else recall
         return await look(asked, self._caller, self.ports, now=self.clock())

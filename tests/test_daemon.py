@@ -52,6 +52,7 @@ def test_health_and_reflection_answer(daemon):
 def test_a_recall_is_counted_in_the_background(daemon, user):
     with daemon.client(user) as memory:
         made = memory.add("counted apple").memory
+        assert made.id == memory.search("apple", without_recall=True).hits[0].memory.id
         memory.search("apple")
         memory.context("apple")
         until(lambda: memory.get(made.id).recall_count == 2)

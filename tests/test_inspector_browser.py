@@ -158,12 +158,12 @@ def test_everything_can_be_done_by_keys(visit):
     page.keyboard.press("d")
     page.get_by_role("button", name="Undo").wait_for()
     page.keyboard.press("u")
-    page.get_by_role("status").get_by_text("taken back").wait_for()
+    page.get_by_role("status").get_by_text("took back").wait_for()
     visit.to(f"contested?{OWNER}")
     page.keyboard.press("1")
     page.get_by_text("the newer one holds").wait_for()
     page.keyboard.press("u")
-    page.get_by_role("status").get_by_text("taken back").wait_for()
+    page.get_by_role("status").get_by_text("took back").wait_for()
     page.keyboard.press("?")
     assert page.locator("#keys").get_attribute("open") is not None
 
@@ -184,9 +184,9 @@ def test_it_works_without_scripts(browser, entered):
         page.get_by_text("Add a memory").click()
         page.get_by_label("Statement").fill("I collect stamps")
         page.get_by_role("button", name="Add").click()
-        assert "inserted" in page.locator(".said").inner_text()
+        assert "stored" in page.locator(".said").inner_text()
         page.get_by_role("button", name="Undo").click()
-        assert "deleted" in page.locator(".said").inner_text()
+        assert "took back" in page.locator(".said").inner_text()
 
 
 @pytest.mark.parametrize("width", [360, 768, 1600])

@@ -6,7 +6,9 @@ import pytest
 from memory_client import MessageDraft
 
 from tests.support import until
-from tests.web_helpers import read, shown, whose
+from tests.web_helpers import csrf, read, shown, undone, whose
+
+NAMES = ["Anna", "Ben", "Carla", "David", "Emma", "Felix", "Greta", "Hugo", "Ida", "Jack", "Karen", "Leo", "Mia", "Noah", "Olivia", "Peter", "Quentin", "Rosa", "Sarah", "Tom", "Ursula", "Victor", "Wendy", "Xavier", "Yvonne", "Zoe", "Alice", "Bob", "Charles", "Diana", "Edward", "Fiona", "George", "Helen", "Ian", "Julia", "Kevin", "Laura", "Martin", "Nina", "Oscar", "Paul", "Rachel", "Simon", "Tina", "Walter", "Adam", "Bella", "Chloe", "Daniel", "Elena", "Frank", "Grace", "Henry", "Isabel", "James", "Kate", "Lucas", "Mary"]
 
 
 @pytest.fixture
@@ -20,26 +22,94 @@ def test_a_memory_is_added_corrected_deleted_and_taken_back(site, alice):
     owner = alice.identity.user_id
     page = site.post("memories", owner=owner, content="I live in Ghent", kind="fact", tags="home, city", about="")
     [memory] = alice.page().memories
-    assert (("home", "city"), True) == (memory.tags, f"inserted {memory.id[:8]}" in shown(page))
+    assert (("home", "city"), True) == (memory.tags, f"stored {memory.id[:8]}" in shown(page))
     page = site.post(f"memories/{memory.id}/correct", owner=owner, content="I live in Bruges")
     assert "corrected" in [word.words for why in page.find("p", class_="why") for word in why.find("b")]
+    assert ["I live in Bruges"] == [one.content for one in alice.page().memories]
+    undone(site, page)
+    assert ["I live in Ghent"] == [one.content for one in alice.page().memories]
+    site.post(f"memories/{memory.id}/correct", owner=owner, content="I live in Bruges")
     [now] = alice.page().memories
     assert "I live in Bruges" == now.content
     page = site.post(f"memories/{now.id}/delete", owner=owner)
-    [undo] = [form for form in page.find("form") if form.find("button", data_key="u")]
     assert () == alice.page().memories
-    restored = site.http.post(
-        f"{site.origin}{undo.attributes['action']}",
-        data={"csrf": undo.find("input", name="csrf")[0].attributes["value"]},
-    )
-    assert (303, ["I live in Bruges"]) == (restored.status_code, [m.content for m in alice.page().memories])
+    undone(site, page)
+    assert ["I live in Bruges"] == [one.content for one in alice.page().memories]
     page = site.post(f"memories/{now.id}/confirm", owner=owner)
     assert alice.get(now.id).protected
     page = site.post(f"memories/{now.id}/labels", owner=owner, tags="", category="place")
     assert ((), "place") == (alice.get(now.id).tags, alice.get(now.id).category)
+    assert "cannot be taken back" in shown(site.get(f"memories/{now.id}/erase", **whose(alice)))
+    assert [now.id] == [one.id for one in alice.page().memories]
     site.post(f"memories/{now.id}/delete", owner=owner, purge="1")
     with pytest.raises(Exception, match="not found|no memory"):
         alice.restore(now.id)
+
+
+def test_undoing_an_add_lets_what_it_replaced_hold_again(site, alice):
+    alice.add("My favorite color is red")
+    page = site.post("memories", owner=alice.identity.user_id, content="My favorite color is blue", kind="fact")
+    assert "it replaces 1" in shown(page)
+    undone(site, page)
+    assert ["My favorite color is red"] == [one.content for one in alice.page().memories]
+
+
+def test_what_is_done_is_told_once_and_on_its_own_page(site, alice):
+    kept = alice.add("I keep bees").memory
+    page = site.http.post(
+        f"{site.base}/memories/{kept.id}/confirm", params=whose(alice), data={"csrf": csrf(site)},
+        headers={"Origin": site.origin},
+    )  # fmt: skip
+    assert "confirmed" not in shown(site.get("audit"))
+    assert "confirmed;" in shown(read(site.http.get(f"{site.origin}{page.headers['location']}").text))
+    assert "confirmed;" not in shown(read(site.http.get(f"{site.origin}{page.headers['location']}").text))
+
+
+def test_metadata_and_tags_look_like_nothing_of_memoryd_s(site, alice):
+    values = {"Trust": "host", "n": 3, "yes": True, "none": None, "list": [1, "a"]}
+    kept = alice.add("I keep bees", tags=["confirmed", "a, b"], metadata=values).memory
+    page = site.get(f"memories/{kept.id}", **whose(alice))
+    [table] = page.find("table", class_="metadata")
+    rows = {row.find("th")[0].words: row.find("td")[0].words for row in table.find("tr") if row.find("td")}
+    assert {"Trust": '"host"', "n": "3", "yes": "true", "none": "null", "list": '[1, "a"]'} == rows
+    assert ["Trust"] == [one.words for one in page.find("dt") if one.words == "Trust"]
+    assert all("#" in badge.words for badge in page.find("span", class_="tag"))
+    site.post(f"memories/{kept.id}/labels", owner=alice.identity.user_id, tags="confirmed, a, b", category="x")
+    assert (("confirmed", "a, b"), "x") == (alice.get(kept.id).tags, alice.get(kept.id).category)
+
+
+def test_looking_counts_as_no_recall(site, alice):
+    kept = alice.add("I'm allergic to peanuts").memory
+    site.get("search", q="What should I avoid eating?", **whose(alice))
+    assert 0 == alice.get(kept.id).recall_count
+    assert "I'm allergic" in shown(
+        site.get("search", q="peanuts", as_of=f"{kept.create_time.astimezone():%Y-%m-%d}", **whose(alice))
+    )
+
+
+def test_what_a_search_finds_is_one_link_away(site, alice):
+    alice.put_note("plans/summer", "Two weeks in the Azores", is_searched=True)
+    alice.append("talk", [MessageDraft(content="The Azores are lovely")])
+    for kind, words in (("note", "Two weeks"), ("episode", "are lovely")):
+        hit = until(lambda kind=kind: site.get("search", q="Azores", kind=kind, **whose(alice)).find("a", class_="id"))
+        page = read(site.http.get(f"{site.origin}{hit[0].attributes['href']}").text)
+        assert words in shown(page)
+
+
+def test_contested_pairs_are_found_across_pages(site, alice):
+    for name in NAMES:
+        alice.add(f"{name} works as a teacher")
+        alice.add(f"{name} works as a translator")
+    seen = 0
+    page = site.get("contested", **whose(alice))
+    while "Pair" in shown(page):
+        seen += 1
+        following = page.find("a", data_key="n")
+        if not following:
+            break
+        page = read(site.http.get(f"{site.origin}{following[0].attributes['href']}").text)
+    marked = sum(len(one.contested_with) for one in alice.pages(page_size=1000)) // 2
+    assert marked == seen > 50
 
 
 def test_what_was_typed_stays_when_it_is_refused(site, alice):
@@ -93,7 +163,7 @@ def test_a_context_names_what_each_line_is_from(site, alice):
     line = next(row for text, row in rows.items() if "peanuts" in text)
     assert f"/memories/{kept.id}?" in line.find("a")[0].attributes["href"]
     said = next(row for text, row in rows.items() if "oven" in text)
-    assert "conversations/thread?" in said.find("a")[0].attributes["href"]
+    assert "conversations/message?" in said.find("a")[0].attributes["href"]
     assert "tokens" in shown(page)
     assert "tokens is 'many'" in shown(site.get("context", 400, prompt="x", tokens="many", **whose(alice)))
 
@@ -130,17 +200,15 @@ def test_a_person_is_renamed_joined_taken_apart_and_forgotten(site, alice):
     sarah = alice.entity("Sarah").entity
     sally = alice.entity("Sally Jones").entity
     page = site.post(f"people/{sally.id}/merge", owner=owner, into=sarah.id)
-    [undo] = [form for form in page.find("form") if form.find("button", data_key="u")]
     assert sarah.id == alice.entity("Sally Jones").entity.id
-    token = undo.find("input", name="csrf")[0].attributes["value"]
-    site.http.post(f"{site.origin}{undo.attributes['action']}", data={"csrf": token})
+    undone(site, page)
     assert sarah.id != alice.entity("Sally Jones").entity.id
     site.post(f"people/{sarah.id}/rename", owner=owner, name="Sarah Smith")
     assert "Sarah Smith" == alice.entity(sarah.id).entity.name
-    page = site.post(f"people/{sarah.id}/forget", owner=owner)
-    assert "1 memories would be erased" in shown(page)
+    page = site.get(f"people/{sarah.id}/forget", with_messages="1", **whose(alice))
+    assert "1 memory would be erased" in shown(page)
     assert 2 == len(alice.page().memories)
-    site.post(f"people/{sarah.id}/forget", owner=owner, sure="1")
+    site.post(f"people/{sarah.id}/forget", owner=owner)
     assert ["Sally Jones plays chess"] == [memory.content for memory in alice.page().memories]
 
 
@@ -182,18 +250,54 @@ def test_what_was_learnt_waits_for_review_and_stands_at_its_message(site, alice)
     assert "cli:alice" in shown(site.get("conversations", **whose(alice)))
 
 
+def test_a_note_that_is_changed_keeps_its_settings(site, alice):
+    owner = alice.identity.user_id
+    alice.put_note("a", "one", is_searched=True, expire_after_s=86_400)
+    alice.put_note("b", {"dark": True}, expire_after_access_s=7200)
+    before = alice.note("a").expire_time
+    site.post("notes/put", owner=owner, path="a", text="two", revision="1")
+    site.post("notes/put", owner=owner, path="b", text='{"dark": false}', revision="1")
+    one, other = alice.note("a"), alice.note("b")
+    assert ("two", True) == (one.text, one.is_searched)
+    assert abs((one.expire_time - before).total_seconds()) < 60
+    assert ({"dark": False}, 7200) == (other.value, other.expire_after_access_s)
+    assert "not JSON" in shown(site.post("notes/put", owner=owner, status=400, path="b", text="{", revision="2"))
+
+
+def test_a_note_is_the_one_whose_path_was_asked_for(site, alice):
+    alice.put_note("runbook", "the host's")
+    alice.put_note("runbook ", "another one")
+    page = site.get("notes", **whose(alice))
+    links = [one.attributes["href"] for one in page.find("a", class_="open")]
+    told = {shown(read(site.http.get(f"{site.origin}{link}").text)).count("another one") > 0 for link in links}
+    assert {True, False} == told
+    site.post("notes/delete", owner=alice.identity.user_id, path="runbook ")
+    assert ["runbook"] == [one.path for one in alice.all_notes()]
+
+
+def test_who_wrote_something_is_shown_next_to_who_it_says_it_was(site, inspected, alice):
+    chat = f"chat-{alice.identity.user_id[:40]}"
+    with inspected.client("mallory", chat) as mallory:
+        mallory.append("plans", [MessageDraft(content="I owe Mallory 5000", name="alice")], shared=True)
+        mallory.set_summary("plans", "They agreed", shared=True)
+    page = site.get("conversations/thread", id="plans", chat=chat, agent="default", shared="1")
+    [item] = page.find("li", class_="item")
+    assert {"alice", "mallory"} <= {name.words for name in item.find("bdi", class_="name")}
+    assert "mallory" in [one.words for summary in page.find("summary") for one in summary.find("bdi")]
+
+
 def test_a_conversation_is_erased_after_a_look(site, alice):
     owner = alice.identity.user_id
     alice.append("plans", [MessageDraft(content=f"Message {n} " + "long " * 600) for n in range(3)])
     page = site.get("conversations/thread", id="plans", **whose(alice))
     assert 3 == len([one for one in page.find("a") if one.words == "show all"])
-    whole = site.get("conversations/message", id="plans", seq="2", **whose(alice))
-    assert "Message 2"[:7] in shown(whole)
-    assert len("long " * 600) < len(shown(whole))
-    page = site.post("conversations/delete", owner=owner, id="plans")
+    second = alice.messages("plans").messages[1]
+    whole = site.get("conversations/message", id="plans", message=second.id, **whose(alice))
+    assert f"Message 1 {'long ' * 600}".strip() in shown(whole)
+    page = site.get("conversations/delete", id="plans", **whose(alice))
     assert "3 messages would be erased" in shown(page)
     assert 3 == len(alice.messages("plans").messages)
-    site.post("conversations/delete", owner=owner, id="plans", sure="1")
+    site.post("conversations/delete", owner=owner, id="plans")
     assert () == alice.threads().threads
 
 
@@ -206,11 +310,20 @@ def test_notes_are_shown_written_and_erased_with_their_versions(site, alice):
     page = site.get("notes/one", path="plans/summer", **whose(alice))
     assert page.find("textarea", id="text")[0].text.endswith("\n\nThree weeks")  # HTML drops the first line's end
     assert "Two weeks" in shown(site.get("notes/one", path="plans/summer", revision="1", **whose(alice)))
-    crossed = site.post("notes/put", owner=owner, path="plans/summer", text="late", revision="1",
-                        back=f"{site.base.removeprefix(site.origin)}/notes?agent=default&user={owner}")  # fmt: skip
-    assert "revision" in shown(crossed)
+    crossed = site.post("notes/put", owner=owner, status=409, path="plans/summer", text="late", revision="1")
+    assert ("changed meanwhile" in shown(crossed), "late") == (True, crossed.find("textarea")[0].text.strip())
+    there = site.post("notes/put", owner=owner, status=409, path="plans/summer", text="new", revision="0")
+    assert ("already" in shown(there), "new") == (True, there.find("textarea", id="text")[0].text.strip())
+    wrong = site.post("notes/put", owner=owner, status=400, path="/a//b", text="typed", revision="0")
+    assert "typed" in wrong.find("textarea", id="text")[0].text
+    old = site.get("notes/one", path="plans/summer", revision="1", **whose(alice))
+    assert "an old one" in shown(old)
+    assert "2" == old.find("input", name="revision")[0].attributes["value"]
+    site.post("notes/put", owner=owner, path="plans/summer", text=old.find("textarea")[0].text, revision="2")
+    assert "Two weeks" == alice.note("plans/summer").text.strip()
     alice.put_note("long", "word " * 2000)
     assert "show all" in shown(site.get("notes/one", path="long", **whose(alice)))
     assert "plans/summer" in shown(site.get("notes", prefix="plans/", **whose(alice)))
-    site.post("notes/delete", owner=owner, path="plans/summer", sure="1")
+    assert "1 note with all former" in shown(site.get("notes/delete", path="plans/summer", **whose(alice)))
+    site.post("notes/delete", owner=owner, path="plans/summer")
     assert ["long"] == [one.path for one in alice.all_notes()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import secrets
 from datetime import UTC, datetime, timedelta
@@ -10,9 +11,9 @@ import pytest
 
 from memoryd.inspector.drawing import lines
 from memoryd.inspector.entry import Entry
-from memoryd.inspector.figures import Figures, Reading, parse, quantile
+from memoryd.inspector.figures import PLOTS, Figures, Reading, parse, quantile
 from memoryd.inspector.graph import Person, drawn
-from memoryd.inspector.shown_text import MOST_SHOWN, as_block, as_line, in_words
+from memoryd.inspector.shown_text import MOST_LINES, MOST_SHOWN, as_block, as_line, beginning, in_words, is_cut, marked
 
 
 def test_marks_stand_for_what_cannot_be_seen():
@@ -20,14 +21,56 @@ def test_marks_stand_for_what_cannot_be_seen():
         as_block("a\u202eb")
     )
     assert "<b>" not in as_block("<b>\u200b")
-    assert "می\u200cخواهم" in as_block("می\u200cخواهم")
-    assert "👨\u200d👩\u200d👧" in as_line("👨\u200d👩\u200d👧")
-    assert 52 == as_block("a" + "\u0301" * 60).count("mark")
     assert "a\nb\tc" in as_block("a\nb\tc")
-    assert "U+000A" in as_line("a\nb")
+    assert "line break" in as_line("a\nb")
     assert "a[U+202E]<b" == in_words("a\u202e<b", 40)
-    assert "…</bdi>" == str(as_block("x" * (MOST_SHOWN + 1), MOST_SHOWN))[-7:]
-    assert "…" not in as_block("x" * MOST_SHOWN, MOST_SHOWN)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "می\u200cخواهم",
+        "👨\u200d👩\u200d👧",
+        "❤\ufe0f",
+        "1\ufe0f⃣",
+        "葛\U000e0100",
+        "नमस्\u200dते",
+        "a\u00a0b",
+        "あ\u3000い",
+        "é́",
+    ],
+)
+def test_what_joins_and_chooses_forms_is_left_where_it_belongs(text):
+    assert "mark" not in marked(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["con\u200dfirmed", "Sarah\u200d", "a\ufe01", "a\ufe0f\ufe0f", "a\U000e0100", "a\u180bb", "a\u2009b", "a\u200ab",
+     "x\u0336", "\u200d", "👩\u200d", "a\u2060b", "\U00016fe4", "a\u115fb"],
+)  # fmt: skip
+def test_what_hides_elsewhere_is_marked(text):
+    assert "mark" in marked(text)
+
+
+def test_marks_take_no_more_room_than_a_page_has():
+    assert "250000 hidden characters" in marked("\x01" * 250_000)
+    assert len(marked("a\x01" * 125_000)) < 1_000_000
+    assert 60 == marked("a\x01" * 1000).count("mark")
+    assert 940 == marked("a\x01" * 1000).count("▯")
+
+
+def test_a_list_shows_the_beginning_and_a_line_both_ends():
+    assert not is_cut("x" * MOST_SHOWN)
+    assert is_cut("x" * (MOST_SHOWN + 1))
+    assert not is_cut("\n" * (MOST_LINES - 1))
+    assert (is_cut("\n" * 7000), MOST_LINES - 1) == (True, beginning("\n" * 7000).count("\n"))
+    assert str(as_block(beginning("x" * 9000), "x" * 9000)).endswith("x…</bdi>")
+    assert "…" not in as_block("x", "x")
+    assert as_line("a" * 300 + "b") != as_line("a" * 300 + "c")
+    assert as_line("runbook") != as_line("runbook ")
+    assert "U+0020 space" in as_line(" runbook")
+    assert str(as_line("  ")).count("mark") == 1
 
 
 def test_a_picture_holds_names_as_text():
@@ -53,9 +96,36 @@ def test_figures_are_read_and_their_quantiles_are_those_of_prometheus():
     figures = Figures(lambda: datetime.now(UTC))
     now = datetime.now(UTC)
     for n, value in enumerate((1.0, 4.0, 2.0)):  # the last: it was started again
-        figures.readings.append(Reading(now + timedelta(seconds=5 * n), {("c", ()): value}))
-    assert [0.6, None] == figures.rates("c")
-    assert [4.0, 2.0] == figures.levels("c")
+        counted = {("rpc_server_call_duration_seconds_count", (("rpc_method", "AddMemory"),)): value}
+        figures.take(Reading(now + timedelta(seconds=5 * n), {**counted, ("memoryd_memories", ()): value}))
+    titles = [plot.title for plot in PLOTS]
+    assert ("AddMemory", [0.6, None]) == figures.lines(titles.index("Calls a second"))[1]
+    assert [("memories", [4.0, 2.0])] == figures.lines(titles.index("Memories that are stored"))
+    assert ("SearchMemories", [None, None]) == figures.lines(0)[0]
+
+
+async def test_figures_are_read_as_long_as_someone_looks():
+    class Daemon:
+        asked = 0
+
+        async def metrics(self):
+            Daemon.asked += 1
+            return "memoryd_memories 1"
+
+    clock = [datetime.now(UTC)]
+    figures = Figures(lambda: clock[0], pause_s=0.001)
+    figures.note_look()
+    async with figures.watching(Daemon()):
+        await asyncio.sleep(0.05)
+        assert Daemon.asked > 1
+        clock[0] += timedelta(minutes=6)
+        await asyncio.sleep(0.02)
+        seen = Daemon.asked
+        await asyncio.sleep(0.05)
+        assert seen == Daemon.asked
+        figures.note_look()
+        await asyncio.sleep(0.05)
+        assert seen < Daemon.asked
 
 
 def test_a_plot_has_a_scale_and_gaps():

@@ -16,6 +16,7 @@ import pytest
 from memory_client import MessageDraft, Source
 
 from memoryd.errors import MemorydError
+from memoryd.model.validation import text_digest
 from tests.support import PATIENCE_S, Daemon
 
 CHROMIUM = Path("/usr/bin/chromium")
@@ -50,11 +51,11 @@ def hostile(count: int = 300) -> list[str]:
 
 def ways_in(client, text: str):
     """The calls that put a text into every field that may hold it."""
-    short = text[:60]
+    short, name = text[:60], text_digest(text)[:12]
     return {
         "memory": lambda: client.add(text),
-        "label": lambda: client.add(f"about {hash(text)}", tags=[short], category=short, metadata={short: text[:900]}),
-        "person": lambda: client.add(f"of {hash(text)}", subjects=[short], source=Source(speaker=short, channel=short)),
+        "label": lambda: client.add(f"about {name}", tags=[short], category=short, metadata={short: text[:900]}),
+        "person": lambda: client.add(f"of {name}", subjects=[short], source=Source(speaker=short, channel=short)),
         "note": lambda: client.put_note(text[:80].replace("/", "|"), text),
         "message": lambda: client.append("talk", [MessageDraft(content=text)]),
         "speaker": lambda: client.append("talk", [MessageDraft(content="x", name=short, input_source=short)]),
@@ -170,21 +171,35 @@ class Inspector:
     link: str
     process: subprocess.Popen
 
-    def get(self, page: str, status: int = 200, **params: str) -> Element:
+    def get(self, page: str, status: int = 200, /, **params: str) -> Element:
         answer = self.http.get(f"{self.base}/{page}", params=params or None)
         assert status == answer.status_code, answer.text
         return read(answer.text)
 
-    def post(self, page: str, *, status: int = 200, owner: str = "alice", **fields: str) -> Element:
+    def post(self, page: str, /, *, status: int = 200, owner: str = "alice", **fields: str) -> Element:
         """Send a form as its page does, and read the page that follows."""
         params = {"agent": "default", "user": owner} if owner else None
-        token = self.get("jobs").find("input", name="csrf")[0].attributes["value"]
         answer = self.http.post(
-            f"{self.base}/{page}", params=params, data={"csrf": token, **fields}, headers={"Origin": self.origin},
+            f"{self.base}/{page}", params=params, data={"csrf": csrf(self), **fields}, headers={"Origin": self.origin},
             follow_redirects=True,
         )  # fmt: skip
         assert status == answer.status_code, answer.text
         return read(answer.text)
+
+
+def csrf(site: Inspector) -> str:
+    """The token of its forms."""
+    return site.get("jobs").find("input", name="csrf")[0].attributes["value"]
+
+
+def undone(site: Inspector, page: Element) -> None:
+    """Send the form that takes back what a page tells."""
+    [undo] = [form for form in page.find("form") if form.find("button", data_key="u")]
+    fields = {one.attributes["name"]: one.attributes["value"] for one in undo.find("input")}
+    answer = site.http.post(
+        f"{site.origin}{undo.attributes['action']}", data=fields, headers={"Origin": site.origin}, follow_redirects=True
+    )
+    assert 200 == answer.status_code, answer.text
 
 
 @contextmanager

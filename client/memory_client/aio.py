@@ -204,7 +204,7 @@ class AsyncMemoryClient(AsyncConversations, AsyncNotes, AsyncOperations):
         """Store up to 100 statements in order and in one transaction."""
         return await self._send(calls.add_batch(self.identity, drafts, request_id))
 
-    async def search(
+    async def search(  # noqa: PLR0913  one argument for each field of the contract
         self,
         query: str,
         *,
@@ -214,12 +214,13 @@ class AsyncMemoryClient(AsyncConversations, AsyncNotes, AsyncOperations):
         explain: bool = False,
         as_of: datetime | None = None,
         why_not: str = "",
+        without_recall: bool = False,
     ) -> SearchResult:
         """
         Return the memories that answer a query, best first; limit 0 means 10.
 
         min_score None leaves out what is no answer, 0 nothing. `as_of` answers as of a time; `why_not` also tells why a
-        memory is not found.
+        memory is not found. `without_recall` counts no hit as recalled.
         """
         call = calls.search(
             self.identity,
@@ -230,6 +231,7 @@ class AsyncMemoryClient(AsyncConversations, AsyncNotes, AsyncOperations):
             explain=explain,
             as_of=as_of,
             why_not=why_not,
+            without_recall=without_recall,
         )
         return await self._send(call)
 

@@ -172,6 +172,7 @@ def search(  # noqa: PLR0913  one argument for each field of the contract
     explain: bool,
     as_of: datetime | None,
     why_not: str,
+    without_recall: bool = False,
 ) -> Call[SearchResult]:
     """SearchMemories."""
     pb = memory_service_pb2
@@ -186,6 +187,7 @@ def search(  # noqa: PLR0913  one argument for each field of the contract
             include_superseded=wanted.include_superseded,
             explain=explain,
             why_not=why_not,
+            without_recall=without_recall,
         )
         set_time(request, "as_of", check_time(as_of or wanted.as_of, "as_of"))
         return request

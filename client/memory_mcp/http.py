@@ -7,7 +7,6 @@ Other hosts reach it through a proxy that ends TLS. Host and Origin are checked,
 from __future__ import annotations
 
 import os
-import socket
 import sys
 
 from mcp.server.auth.settings import AuthSettings
@@ -107,7 +106,6 @@ def serve(listen: Listen, endpoint: str | None, credentials: Credentials | None 
             " --endpoint or MEMORY_ENDPOINT",
             field="endpoint",
         )
-    opened = listen.open()
-    opened.listen(socket.SOMAXCONN)
-    print(f"memory-mcp: {listen.url_of(opened, PATH)}", file=sys.stderr, flush=True)
-    run(application(ByToken(endpoint, credentials), listen.host or "localhost"), listen, opened)
+    with listen.opened() as opened:
+        print(f"memory-mcp: {listen.url_of(opened, PATH)}", file=sys.stderr, flush=True)
+        run(application(ByToken(endpoint, credentials), listen.host or "localhost"), opened)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import socket
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -79,10 +78,9 @@ def _http(args: argparse.Namespace) -> int:
 
     names: Sequence[str] = args.host or sorted({*LOOPBACK, *([listen.host] if listen.host else [])})
     scheme = "https" if secured else "http"
-    opened = listen.open()
-    opened.listen(socket.SOMAXCONN)
-    print(f"memoryd: {listen.url_of(opened, scheme=scheme)}", file=sys.stderr, flush=True)
-    run(Door(connect, names, scheme=scheme), listen, opened, **secured)
+    with listen.opened() as opened:
+        print(f"memoryd: {listen.url_of(opened, scheme=scheme)}", file=sys.stderr, flush=True)
+        run(Door(connect, names, scheme=scheme), opened, **secured)
     return 0
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import secrets
-import socket
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from memory_cli.common import path_of
 from memory_cli.output import one_line
 
 from memoryd.cli.chains import chain_row, read_chains
@@ -44,7 +45,9 @@ def add_inspect_command(
     parser.add_argument(
         "--listen", metavar="WHERE", default="127.0.0.1:0", help="127.0.0.1:PORT or unix:/path (any free port)"
     )
-    parser.add_argument("--link-file", metavar="FILE", help="write the link there, for this user alone, and not here")
+    parser.add_argument(
+        "--link-file", metavar="FILE", type=path_of, help="write the link there, for this user alone, and not here"
+    )
     parser.set_defaults(run=lambda args: _inspect(client, args))
 
 
@@ -65,9 +68,6 @@ def _inspect(client: Callable[[argparse.Namespace], Any], args: argparse.Namespa
         log = host.server_info().audit_path
         target = host.target
     listen = Listen.read(args.listen)
-    opened = listen.open()
-    opened.listen(socket.SOMAXCONN)
-    entry = Entry(None if listen.path else opened.getsockname()[1], secrets.token_urlsafe)
     sources = Sources(lambda limit, matches: _audit(log, limit, matches), _backups, Figures(now_utc), now_utc)
 
     def connect() -> AsyncMemoryClient:
@@ -75,22 +75,32 @@ def _inspect(client: Callable[[argparse.Namespace], Any], args: argparse.Namespa
             target, wait_for_ready=False, credentials=Credentials(), user_id="", chat_id="", agent_id=""
         )
 
-    link = listen.url_of(opened, entry.path)
-    if args.link_file:
-        _write(Path(args.link_file), link)
-        print(f"memoryd: the link is in {args.link_file}; Ctrl-C ends", file=sys.stderr, flush=True)
-    else:
-        print(link, flush=True)
-        print("memoryd: open the link in a browser; it works once. Ctrl-C ends", file=sys.stderr, flush=True)
-    run(application(connect, entry, sources), listen, opened)
+    with listen.opened() as opened:
+        port = None if listen.path else opened.getsockname()[1]
+        entry = Entry(port, secrets.token_urlsafe, listen.host or "localhost")
+        with _told(listen.url_of(opened, entry.path), args.link_file):
+            run(application(connect, entry, sources), opened)
     return 0
 
 
-def _write(path: Path, link: str) -> None:
-    """Write the link into a new file for this user alone."""
-    path.unlink(missing_ok=True)
-    with path.open("x", encoding="utf-8") as file:  # the command's umask lets no one else read it
-        file.write(f"{link}\n")
+@contextmanager
+def _told(link: str, place: Path | None) -> Iterator[None]:
+    """Tell the link as long as the block lasts: here, or in a new file for this user alone."""
+    if place is None:
+        print(link, flush=True)
+        print("memoryd: open the link in a browser; it works once. Ctrl-C ends", file=sys.stderr, flush=True)
+        yield
+        return
+    try:
+        with place.open("x", encoding="utf-8") as file:  # the command's umask lets no one else read it
+            file.write(f"{link}\n")
+    except FileExistsError:
+        raise InvalidArgument(f"--link-file {place} is there already; remove it, or name another one") from None
+    print(f"memoryd: the link is in {place}; Ctrl-C ends", file=sys.stderr, flush=True)
+    try:
+        yield
+    finally:
+        place.unlink(missing_ok=True)
 
 
 def _audit(log: str, limit: int, matches: Callable[[dict[str, Any]], bool]) -> Sequence[dict[str, Any]]:

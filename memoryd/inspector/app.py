@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -14,8 +15,16 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from memoryd.errors import InvalidArgument, MemorydError, NotFound, Unavailable
-from memoryd.inspector.entry import COOKIE, Entry
+from memoryd.errors import (
+    Conflict,
+    InvalidArgument,
+    LimitExceeded,
+    MemorydError,
+    NotFound,
+    TrustTooLow,
+    Unavailable,
+)
+from memoryd.inspector.entry import Entry
 from memoryd.inspector.pages import ROUTES
 from memoryd.inspector.sources import Sources
 from memoryd.inspector.view import FOLDER, Session, View, environment
@@ -25,6 +34,8 @@ if TYPE_CHECKING:
     from memory_client import AsyncMemoryClient
 
 __all__ = ["application"]
+
+log = logging.getLogger("memoryd.inspector")
 
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self';"
@@ -62,7 +73,9 @@ def application(connect: Callable[[], AsyncMemoryClient], entry: Entry, sources:
             for method, path, page in ROUTES
         ),
     ]  # fmt: skip
-    return Starlette(routes=routes, lifespan=lifespan, exception_handlers={HTTPException: inspector.unknown})
+    app = Starlette(routes=routes, lifespan=lifespan, exception_handlers={HTTPException: inspector.unknown})
+    app.router.redirect_slashes = False  # it would answer before a host is looked at
+    return app
 
 
 class _Inspector:
@@ -80,14 +93,18 @@ class _Inspector:
         """Let in the browser that brings the link first."""
         entry = self._entry
         if not entry.is_ours(request.headers.get("host", "")):
-            return _refuse("the name of the host is not that of this server")
+            return _refuse(
+                "the host or the port is not that of this server; where it is forwarded, forward the same port"
+            )
         if request.method != "GET":  # whoever only looks at the link does not use it up
             return _refuse("open the link in a browser")
         cookie = entry.use(request.path_params["link"])
         if not cookie:
             return _refuse("this link was used; run memoryd inspect again for another one")
         answer = RedirectResponse(f"{entry.base}/", 303, headers=HEADERS)
-        answer.set_cookie(COOKIE, cookie, path=entry.base, httponly=True, samesite="strict")
+        answer.set_cookie(
+            entry.cookie_name, cookie, path=entry.base, httponly=True, samesite="lax"
+        )  # strict would not be sent after a link on a page of another site
         return answer
 
     async def no_icon(self, _request: Request) -> Response:
@@ -121,7 +138,10 @@ class _Inspector:
             try:
                 made = await self._answer(request, page)
             except Refused as refused:
-                made = PlainTextResponse(refused.text, refused.code)
+                made = refused.response
+            except Exception:
+                log.exception("a page failed")
+                made = PlainTextResponse("this page has failed; the terminal of memoryd inspect says why\n", 500)
             made.headers.update(HEADERS)
             made.headers["Server-Timing"] = f"page;dur={(time.perf_counter() - began) * 1e3:.1f}"
             return made
@@ -140,6 +160,7 @@ class _Inspector:
 
     async def _answer(self, request: Request, page: Page) -> Response:
         view = self._view(request)
+        self._sources.figures.note_look()
         try:
             if request.method == "POST":
                 await view.read_form()
@@ -163,12 +184,15 @@ class _Inspector:
 
 
 def _fault(view: View, error: MemorydError) -> Response:
+    """Return a page that says what went wrong."""
     if isinstance(error, Unavailable):
         return view.page("fault.html", 503, title="The daemon is away", message=error.message)
     if isinstance(error, NotFound):
         return view.page("fault.html", 404, title="Not found", message=error.message)
-    if isinstance(error, InvalidArgument):
+    if isinstance(error, InvalidArgument | LimitExceeded):
         return view.page("fault.html", 400, title="That cannot be shown", message=error.message)
+    if isinstance(error, Conflict | TrustTooLow):
+        return view.page("fault.html", 409, title="That was not done", message=error.message)
     return view.page("fault.html", 500, title="That did not work", message=error.message)
 
 

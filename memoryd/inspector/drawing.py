@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 
 from markupsafe import Markup
 
@@ -120,7 +120,7 @@ def points_in_time(rows: Sequence[tuple[str, Sequence[datetime]]], name: str) ->
             for time in times
         ]
     for at, anchor, stamp in ((left, "start", first), (right, "end", last)):
-        told = f"{datetime.fromtimestamp(stamp).astimezone():%Y-%m-%d}"
+        told = f"{datetime.fromtimestamp(stamp, UTC):%Y-%m-%d}"
         parts.append(
             Markup('<text class="tick" x="{}" y="{}" text-anchor="{}">{}</text>').format(at, height - 4, anchor, told)
         )

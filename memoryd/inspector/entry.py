@@ -15,24 +15,28 @@ from starlette.requests import Request
 
 from memoryd.web.names import LOOPBACK, host_of
 
-__all__ = ["COOKIE", "Entry"]
+__all__ = ["NOT_OURS", "Entry"]
 
-COOKIE = "memoryd_inspector"
 PATH_BYTES, SECRET_BYTES = 12, 24
+NOT_OURS = "the host or the port is not that of this server; where it is forwarded, forward the same port"
+HTTP = 80  # the port that an address does not name
 
 
 class Entry:
     """The secrets of one run of the inspector."""
 
-    def __init__(self, port: int | None, secret: Callable[[int], str]) -> None:
+    def __init__(self, port: int | None, secret: Callable[[int], str], host: str = "127.0.0.1") -> None:
         """
         Make the secrets: `secret` returns random text of so many bytes, fit for an address.
 
-        Requests must name the port; None: behind a Unix socket any, as whoever forwards it chooses one.
+        Requests must name the port, and the host or another name of loopback; None: behind a Unix socket any port, as
+        whoever forwards it chooses one.
         """
         self.port = port
+        self._names = LOOPBACK | {f"[{host}]" if ":" in host else host}
         self.base = f"/{secret(PATH_BYTES)}"
         self.csrf = secret(SECRET_BYTES)
+        self.cookie_name = f"memoryd_{secret(PATH_BYTES)}"  # another server of this host cannot set one that hides ours
         self._link = secret(SECRET_BYTES)
         self._cookie = secret(SECRET_BYTES)
 
@@ -50,17 +54,17 @@ class Entry:
 
     def knows(self, request: Request) -> bool:
         """Whether a request comes from the browser that has used the link."""
-        return hmac.compare_digest(request.cookies.get(COOKIE, "").encode(), self._cookie.encode())
+        return hmac.compare_digest(request.cookies.get(self.cookie_name, "").encode(), self._cookie.encode())
 
     def is_ours(self, host: str) -> bool:
         """Whether a host of a request, or of its origin, is this server."""
         name, port = host_of(host)
-        return name in LOOPBACK and (self.port is None or port == str(self.port))
+        return name in self._names and (self.port is None or port == str(self.port) or (self.port, port) == (HTTP, ""))
 
     def refusal(self, request: Request) -> str:
         """Return why a request is answered with 403, in words; empty: it may go on."""
         if not self.is_ours(request.headers.get("host", "")):
-            return "the name of the host is not that of this server"
+            return NOT_OURS
         origin = request.headers.get("origin")
         if origin is not None and not (
             urlsplit(origin).scheme == "http" and self.is_ours(origin.removeprefix("http://"))

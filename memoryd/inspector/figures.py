@@ -8,8 +8,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import datetime
-from itertools import pairwise
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from memoryd.errors import MemorydError
@@ -17,10 +16,12 @@ from memoryd.errors import MemorydError
 if TYPE_CHECKING:
     from memory_client import AsyncMemoryClient
 
-__all__ = ["Figures", "Reading", "parse"]
+__all__ = ["PLOTS", "Figures", "Point", "Reading", "parse", "quantile"]
 
 PAUSE_S = 5.0  # between two readings
-KEPT = 720  # readings: an hour
+PAUSE_AFTER_FAULT_S = 60.0
+ATTENTION = timedelta(minutes=5)  # so long after a look figures are read
+KEPT = 720  # points: an hour
 _LINE = re.compile(r"^(?P<name>[a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(?P<labels>.*)\})? (?P<value>\S+)$")  # fmt: skip
 _LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\]|\\.)*)"')
 RPC = "rpc_server_call_duration_seconds"
@@ -84,16 +85,103 @@ def quantile(before: Sequence[tuple[float, float]], after: Sequence[tuple[float,
     return low
 
 
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One line of a plot."""
+
+    label: str
+    of: Callable[[Reading, Reading], float | None]
+    """Its value from a reading and the one before it; None: a gap."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """One picture: lines over the same time, in one unit."""
+
+    title: str
+    unit: str
+    series: tuple[Series, ...]
+
+
+def _level(label: str, name: str, factor: float = 1.0, **labels: str) -> Series:
+    """Return a figure that goes up and down."""
+
+    def of(_before: Reading, after: Reading) -> float | None:
+        value = after.total(name, **labels)
+        return None if value is None else value * factor
+
+    return Series(label, of)
+
+
+def _rate(label: str, name: str, **labels: str) -> Series:
+    """Return by how much a second a figure that only grows has grown."""
+
+    def of(before: Reading, after: Reading) -> float | None:
+        one, other = before.total(name, **labels), after.total(name, **labels)
+        seconds = (after.time - before.time).total_seconds()
+        grown = None if other is None else other - (one or 0.0)
+        return None if grown is None or grown < 0 or seconds <= 0 else grown / seconds  # less: it was started again
+
+    return Series(label, of)
+
+
+def _slowest(label: str, name: str, **labels: str) -> Series:
+    """Return in milliseconds the time that 95 of 100 did not exceed."""
+
+    def of(before: Reading, after: Reading) -> float | None:
+        value = quantile(before.buckets(name, **labels), after.buckets(name, **labels), P95)
+        return None if value is None else value * 1e3
+
+    return Series(label, of)
+
+
+P95 = 0.95
+METHODS = ("SearchMemories", "AddMemory", "BuildContext")
+QUEUES = ("writer", "store_read", "embed_query", "embed_document")
+PLOTS = (
+    Plot("How long calls took, of 95 in 100", "ms", tuple(_slowest(one, RPC, rpc_method=one) for one in METHODS)),
+    Plot("Calls a second", "", tuple(_rate(one, f"{RPC}_count", rpc_method=one) for one in METHODS)),
+    Plot(
+        "What waits for a thread",
+        "",
+        tuple(_level(one.replace("_", " "), "memoryd_queue_depth", queue=one) for one in QUEUES),
+    ),
+    Plot("How long a transaction took, of 95 in 100", "ms", (_slowest("commit", "memoryd_writer_commit_seconds"),)),
+    Plot(
+        "The longest wait for the event loop in the last minute",
+        "ms",
+        (_level("event loop", "memoryd_loop_lag_max_seconds", 1e3),),
+    ),
+    Plot(
+        "What has no vector yet",
+        "",
+        tuple(_level(one, "memoryd_unembedded", kind=one) for one in ("memory", "message")),
+    ),
+    Plot("Memories that are stored", "", (_level("memories", "memoryd_memories"),)),
+    Plot("Bytes of the database, without its log", "B", (_level("bytes", "memoryd_store_bytes"),)),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """What the plots show of one moment: a value for each series of each plot."""
+
+    time: datetime
+    values: tuple[tuple[float | None, ...], ...]
+
+
 class Figures:
-    """The readings of the last hour, one every few seconds."""
+    """What the plots show of the last hour, a point every few seconds while someone looks."""
 
     def __init__(self, now: Callable[[], datetime], pause_s: float = PAUSE_S) -> None:
         """Keep nothing yet; `now` tells the time of a reading."""
         self._now = now
-        self.readings: deque[Reading] = deque(maxlen=KEPT)
+        self.points: deque[Point] = deque(maxlen=KEPT)
+        self.latest: Reading | None = None
         self.fault = ""
         """Why nothing is read now; empty: it is."""
         self.pause_s = pause_s
+        self._looked: datetime | None = None
 
     @asynccontextmanager
     async def watching(self, client: AsyncMemoryClient) -> AsyncIterator[None]:
@@ -106,10 +194,16 @@ class Figures:
             with suppress(asyncio.CancelledError):
                 await task
 
+    def note_look(self) -> None:
+        """Note that someone looks at a page: figures are read for some minutes from then on."""
+        self._looked = self._now()
+
     async def _watch(self, client: AsyncMemoryClient) -> None:
+        """Read, and pause; where no one looks nothing is read, as each reading is a call in the audit log."""
         while True:
-            await self.read(client)
-            await asyncio.sleep(self.pause_s)
+            if self._looked is None or self._now() - self._looked < ATTENTION:
+                await self.read(client)
+            await asyncio.sleep(self.pause_s if not self.fault else PAUSE_AFTER_FAULT_S)
 
     async def read(self, client: AsyncMemoryClient) -> None:
         """Take one reading."""
@@ -119,30 +213,23 @@ class Figures:
             self.fault = error.message
             return
         self.fault = ""
-        self.readings.append(Reading(self._now(), parse(text)))
+        self.take(Reading(self._now(), parse(text)))
+
+    def take(self, reading: Reading) -> None:
+        """Keep what the plots show of a reading."""
+        before, self.latest = self.latest, reading
+        if before is not None:
+            values = tuple(tuple(series.of(before, reading) for series in plot.series) for plot in PLOTS)
+            self.points.append(Point(reading.time, values))
 
     @property
     def times(self) -> list[datetime]:
-        """When each reading but the first was taken."""
-        return [reading.time for reading in self.readings][1:]
+        """When each point was taken."""
+        return [point.time for point in self.points]
 
-    def levels(self, name: str, factor: float = 1.0, **labels: str) -> list[float | None]:
-        """Return a figure that goes up and down, at each time."""
-        found = (reading.total(name, **labels) for reading in list(self.readings)[1:])
-        return [None if value is None else value * factor for value in found]
-
-    def rates(self, name: str, **labels: str) -> list[float | None]:
-        """Return by how much a second a figure that only grows has grown, up to each time."""
-        rates: list[float | None] = []
-        for before, after in pairwise(self.readings):
-            one, other = before.total(name, **labels), after.total(name, **labels)
-            seconds = (after.time - before.time).total_seconds()
-            grown = None if other is None else other - (one or 0.0)
-            rates.append(None if grown is None or grown < 0 or seconds <= 0 else grown / seconds)
-        return rates
-
-    def quantiles(self, share: float, name: str = RPC, **labels: str) -> list[float | None]:
-        """Return in milliseconds how long things took, up to each time: a share of them no longer than that."""
-        pairs = [(one.buckets(name, **labels), other.buckets(name, **labels)) for one, other in pairwise(self.readings)]
-        found = (quantile(before, after, share) for before, after in pairs)
-        return [None if value is None else value * 1e3 for value in found]
+    def lines(self, plot: int) -> list[tuple[str, list[float | None]]]:
+        """Return the lines of a plot, by its number."""
+        return [
+            (series.label, [point.values[plot][n] for point in self.points])
+            for n, series in enumerate(PLOTS[plot].series)
+        ]

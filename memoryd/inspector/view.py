@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, quote, urlencode
@@ -16,7 +18,8 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from memoryd.errors import InvalidArgument
 from memoryd.inspector import drawing
-from memoryd.inspector.shown_text import MOST_SHOWN, as_block, as_line, in_words, is_cut, marked
+from memoryd.inspector.shown_text import as_block, as_line, beginning, in_words, is_cut, marked
+from memoryd.model.memory import Kind, ShownMemory
 from memoryd.web.bodies import whole_body
 
 if TYPE_CHECKING:
@@ -25,11 +28,15 @@ if TYPE_CHECKING:
     from memoryd.inspector.entry import Entry
     from memoryd.inspector.sources import Sources
 
-__all__ = ["PAGES", "Session", "View", "Whose"]
+__all__ = ["PAGES", "Session", "View", "Whose", "local"]
 
 MOST_FORM = 4 << 20  # bytes: a note of 256 KiB, each byte written as three, and more
 FOLDER = Path(__file__).parent
 KIBI = 1024
+MOST_FIELDS = 100  # of a form
+MOST_DIGITS = 9  # of a number
+MOST_SAID = 20  # pages that are still to tell something
+_keys = count(1)
 MOST_IN_WORDS = 80  # characters of a title or an option
 
 PAGES = (
@@ -92,7 +99,8 @@ class Said:
 class Session:
     """What is kept between the requests of the one browser."""
 
-    said: list[Said] = field(default_factory=list)
+    said: dict[str, list[Said]] = field(default_factory=dict)
+    """By what the address of the page names that shall tell it."""
     whose: Whose = Whose()
     """Who was looked at last."""
 
@@ -107,12 +115,28 @@ def _size(count: int) -> str:
     return f"{value:.1f} TiB"
 
 
+def local(time: datetime) -> datetime:
+    """Return a time where this runs; one at the ends of the calendar as it is."""
+    try:
+        return time.astimezone()
+    except (OverflowError, ValueError):
+        return time
+
+
 def _moment(time: datetime | None) -> Markup:
     """Return a time where this runs, as an element that also says it as a machine reads it."""
     if time is None:
         return Markup("–")
-    local = time.astimezone()
-    return Markup('<time datetime="{}">{}</time>').format(time.isoformat(), f"{local:%Y-%m-%d %H:%M}")
+    return Markup('<time datetime="{}">{}</time>').format(time.isoformat(), f"{local(time):%Y-%m-%d %H:%M}")
+
+
+def _audit_time(text: object) -> Markup:
+    """Return the time of a record of the audit log where this runs, to the millisecond."""
+    try:
+        time = datetime.fromisoformat(str(text))
+    except ValueError:
+        return as_line(str(text))
+    return Markup('<time datetime="{}">{}</time>').format(str(text), f"{local(time):%Y-%m-%d %H:%M:%S.%f}"[:-3])
 
 
 def _ago(time: datetime | None, now: datetime) -> Markup:
@@ -127,7 +151,7 @@ def _ago(time: datetime | None, now: datetime) -> Markup:
     told = f"{amount / length:.0f} {unit}"
     said = f"{told} ago" if seconds >= 0 else f"in {told}"
     return Markup('<time datetime="{}" title="{}">{}</time>').format(
-        time.isoformat(), f"{time.astimezone():%Y-%m-%d %H:%M:%S}", said
+        time.isoformat(), f"{local(time):%Y-%m-%d %H:%M:%S}", said
     )
 
 
@@ -142,9 +166,12 @@ def environment(now: Callable[[], datetime]) -> Environment:
     )
     made.filters |= {
         "block": as_block,
-        "beginning": lambda text: as_block(text, MOST_SHOWN),
+        "beginning": lambda text: as_block(beginning(text), text),
         "is_cut": is_cut,
         "line": as_line,
+        "tojson_text": lambda value: json.dumps(value, ensure_ascii=False),
+        "local": local,
+        "audit_time": _audit_time,
         "words": lambda text: in_words(text, MOST_IN_WORDS),
         "marked": marked,
         "bytes": _size,
@@ -176,6 +203,7 @@ class View:
         self.session = session
         self.sources = sources
         self.form: dict[str, str] = {}
+        self._said: list[Said] = []
         self._templates = templates
         asked = request.query_params
         self.whose = Whose(asked.get("agent", ""), asked.get("user", ""), asked.get("chat", ""))
@@ -197,15 +225,20 @@ class View:
 
     def asked(self, name: str, default: str = "") -> str:
         """Return a parameter of the address."""
-        return self.request.query_params.get(name, default).strip()
+        return self.request.query_params.get(name, default)
+
+    def typed(self, name: str) -> str:
+        """Return what was typed into a field of the address, without the spaces around it."""
+        return self.asked(name).strip()
 
     def number(self, name: str, default: int = 0) -> int:
         """Return a parameter as a number; InvalidArgument for what is none."""
-        text = self.asked(name)
-        try:
-            return int(text) if text else default
-        except ValueError:
-            raise InvalidArgument(f"{name} is {text[:40]!r}; it must be a whole number", field=name) from None
+        text = self.typed(name)
+        if not text:
+            return default
+        if not (text.isascii() and text.isdecimal()) or len(text) > MOST_DIGITS:
+            raise InvalidArgument(f"{name} is {text[:40]!r}; it must be a whole number", field=name)
+        return int(text)
 
     def part(self, name: str) -> str:
         """Return a part of the path."""
@@ -214,9 +247,11 @@ class View:
     async def read_form(self) -> None:
         """Read the form; Refused for one that is too large, InvalidArgument for one that this process did not make."""
         body = await whole_body(self.request.receive, MOST_FORM)
-        pairs = parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=1000)
+        try:
+            pairs = parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=MOST_FIELDS)
+        except ValueError:
+            raise InvalidArgument(f"a form has at most {MOST_FIELDS} fields") from None
         self.form = {name: value.replace("\r\n", "\n") for name, value in pairs}
-        self.chosen = [value for name, value in pairs if name == "choose"]
         if not self.entry.is_form_ours(self.form.get("csrf", "")):
             raise InvalidArgument("the form is not one of this run of memoryd inspect; load the page again")
 
@@ -232,22 +267,46 @@ class View:
         path, _, query = self.url(page, **params).partition("?")
         return f"{path}/{quote(item_id, safe='')}{action and '/'}{action}" + (f"?{query}" if query else "")
 
+    def memory_url(self, memory: ShownMemory) -> str:
+        """Return the address of a memory; of a message or a note that a search has found, its own."""
+        if memory.kind is Kind.NOTE:
+            return self.url("notes/one", path=memory.key)
+        if memory.kind is Kind.EPISODE:
+            return self.source_url(memory)
+        return self.item_url("memories", memory.id)
+
+    def source_url(self, memory: ShownMemory) -> str:
+        """Return the address of the message that a memory was learnt from, else of its conversation."""
+        shared = 1 if memory.scope.chat_id else ""
+        thread_id = memory.source.thread_id
+        if memory.source.message_ids:
+            return self.url("conversations/message", id=thread_id, message=memory.source.message_ids[0], shared=shared)
+        return self.url("conversations/thread", id=thread_id, shared=shared)
+
     def same(self, **params: Any) -> str:
         """Return this page's address with other parameters; "" takes one away."""
-        given = {**dict(self.request.query_params.items()), **params}
+        given = {**dict(self.request.query_params.items()), "said": "", **params}
         kept = {name: value for name, value in given.items() if value not in {None, ""}}
         return self.request.url.path + (f"?{urlencode(kept)}" if kept else "")
 
     def say(self, text: str, *, tone: str = "done", undo: str = "", **fields: str) -> None:
-        """Let the next page tell what was done."""
-        self.session.said.append(Said(text, tone, undo, fields))
+        """Let the page that follows tell what was done."""
+        self._said.append(Said(text, tone, undo, fields))
 
     def back(self, page: str, /, **params: Any) -> Response:
         """Send the browser to a page after a form."""
-        return RedirectResponse(self.url(page, **params), 303)
+        return self.to(self.url(page, **params))
 
     def to(self, address: str) -> Response:
-        """Send the browser to an address of `url`, `item_url` or `same` after a form."""
+        """Send the browser to an address of `url`, `item_url` or `same` after a form, and let it tell what was said."""
+        if self._said:
+            key = f"{next(_keys)}"
+            self.session.said[key] = self._said
+            for old in list(self.session.said)[:-MOST_SAID]:
+                del self.session.said[old]
+            path, _, query = address.partition("?")
+            pairs = [(name, value) for name, value in parse_qsl(query, keep_blank_values=True) if name != "said"]
+            address = f"{path}?{urlencode([*pairs, ('said', key)])}"
         return RedirectResponse(address, 303)
 
     def came_from(self, otherwise: str) -> str:
@@ -257,7 +316,7 @@ class View:
 
     def page(self, template: str, status: int = 200, /, **values: Any) -> HTMLResponse:
         """Return a page."""
-        said, self.session.said = self.session.said, []
+        said = [*self.session.said.pop(self.asked("said"), []), *self._said]
         text = self._templates.get_template(template).render(
             view=self,
             url=self.url,

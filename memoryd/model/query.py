@@ -191,6 +191,8 @@ class Query:
     """Whether the floor is that of a context, which no one looks through: higher."""
     why_not: str = ""
     """The id, or a prefix, of a memory that should have been found."""
+    without_recall: bool = False
+    """Whether the hits are not counted as recalled."""
 
     @property
     def asks_for_messages(self) -> bool:

@@ -104,6 +104,7 @@ class MemoryService:
             min_score=request.min_score if request.HasField("min_score") else None,
             explain=request.explain,
             why_not=request.why_not,
+            without_recall=request.without_recall,
         )
         if query.asks_for_messages:
             call.session.require(Permission.SEARCH_MESSAGES)

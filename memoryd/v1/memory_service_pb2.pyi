@@ -258,6 +258,7 @@ class SearchMemoriesRequest(google.protobuf.message.Message):
     EXPLAIN_FIELD_NUMBER: builtins.int
     AS_OF_FIELD_NUMBER: builtins.int
     WHY_NOT_FIELD_NUMBER: builtins.int
+    WITHOUT_RECALL_FIELD_NUMBER: builtins.int
     agent_id: builtins.str
     """The agent whose memory is searched. Empty: "default"."""
     user_id: builtins.str
@@ -280,6 +281,8 @@ class SearchMemoriesRequest(google.protobuf.message.Message):
     """Return what each leg said of each hit."""
     why_not: builtins.str
     """An id, or a unique prefix of at least 8 characters, of a memory: also tell why it is not among the hits."""
+    without_recall: builtins.bool
+    """Do not count the hits as recalled: for who only looks, as recalls keep memories from fading."""
     @property
     def filter(self) -> memoryd.v1.memory_pb2.MemoryFilter:
         """Narrows what is searched; applied inside the search, never after it."""
@@ -305,10 +308,11 @@ class SearchMemoriesRequest(google.protobuf.message.Message):
         explain: builtins.bool = ...,
         as_of: google.protobuf.timestamp_pb2.Timestamp | None = ...,
         why_not: builtins.str = ...,
+        without_recall: builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["_min_score", b"_min_score", "as_of", b"as_of", "filter", b"filter", "min_score", b"min_score"]
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["_min_score", b"_min_score", "agent_id", b"agent_id", "as_of", b"as_of", "chat_id", b"chat_id", "explain", b"explain", "filter", b"filter", "include_expired", b"include_expired", "include_superseded", b"include_superseded", "limit", b"limit", "min_score", b"min_score", "query", b"query", "user_id", b"user_id", "why_not", b"why_not"]
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["_min_score", b"_min_score", "agent_id", b"agent_id", "as_of", b"as_of", "chat_id", b"chat_id", "explain", b"explain", "filter", b"filter", "include_expired", b"include_expired", "include_superseded", b"include_superseded", "limit", b"limit", "min_score", b"min_score", "query", b"query", "user_id", b"user_id", "why_not", b"why_not", "without_recall", b"without_recall"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__min_score: typing_extensions.TypeAlias = typing.Literal["min_score"]
     _WhichOneofArgType__min_score: typing_extensions.TypeAlias = typing.Literal["_min_score", b"_min_score"]

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
@@ -53,8 +57,28 @@ class Listen:
             )
         return cls(host=host, port=int(port))
 
-    def open(self) -> socket.socket:
-        """Return a socket that listens there, a Unix socket for this user alone."""
+    @contextmanager
+    def opened(self) -> Iterator[socket.socket]:
+        """
+        Listen there as long as the block lasts, on a Unix socket for this user alone; InvalidArgument where it cannot.
+
+        Until a server takes over, SIGTERM ends the block too, and the path of a Unix socket goes with it.
+        """
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+        try:
+            made = self._opened()
+            made.listen(socket.SOMAXCONN)
+        except OSError as error:
+            where = f"unix:{self.path}" if self.path else f"{self.host}:{self.port}"
+            raise InvalidArgument(f"--listen {where}: {error.strerror or error}", field="listen") from None
+        try:
+            yield made
+        finally:
+            made.close()
+            if self.path:
+                Path(self.path).unlink(missing_ok=True)
+
+    def _opened(self) -> socket.socket:
         if not self.path:
             family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
             opened = socket.socket(family, proto=socket.IPPROTO_TCP)  # without it asyncio sets no TCP_NODELAY: 40 ms

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import resource
-import signal
 import socket
-import sys
-from pathlib import Path
 from typing import Any
 
 import uvicorn
@@ -15,7 +12,6 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from memoryd.web.bodies import RECEIVE_S
-from memoryd.web.listen import Listen
 
 __all__ = ["run"]
 
@@ -73,22 +69,16 @@ def _most_connections() -> int:
     return max(16, min(MOST_CONNECTIONS, soft // 2))
 
 
-def run(app: ASGIApp, listen: Listen, opened: socket.socket, **more: Any) -> None:
-    """Serve on a socket until the process is told to end, and remove the path of a Unix socket; `more` is uvicorn's."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # uvicorn, once it has ended, lets the signal be handled
-    try:
-        BoundedConnection.most = _most_connections()
-        config = uvicorn.Config(
-            app,
-            http=BoundedConnection,
-            log_level="warning",
-            access_log=False,
-            server_header=False,
-            timeout_graceful_shutdown=GRACE_S,
-            **more,
-        )
-        uvicorn.Server(config).run(sockets=[opened])
-    finally:
-        opened.close()
-        if listen.path:
-            Path(listen.path).unlink(missing_ok=True)
+def run(app: ASGIApp, opened: socket.socket, **more: Any) -> None:
+    """Serve on a socket that listens until the process is told to end; `more` is uvicorn's."""
+    BoundedConnection.most = _most_connections()
+    config = uvicorn.Config(
+        app,
+        http=BoundedConnection,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=GRACE_S,
+        **more,
+    )
+    uvicorn.Server(config).run(sockets=[opened])  # once it has ended, it lets the signal be handled

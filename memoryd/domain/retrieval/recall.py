@@ -86,7 +86,8 @@ async def recall(query: Query, caller: Caller, ports: Ports, *, now: datetime) -
     if named is not None:
         others = [hit for hit in result.hits if hit.memory.id != named.id]
         result = replace(result, hits=(Hit(named, 1.0), *others)[: query.limit])
-    ports.shared.recalls.note([hit.memory for hit in result.hits], now, trusted=caller.trust is Trust.HOST)
+    if not query.without_recall:
+        ports.shared.recalls.note([hit.memory for hit in result.hits], now, trusted=caller.trust is Trust.HOST)
     return result
 
 

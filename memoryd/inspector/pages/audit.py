@@ -7,6 +7,7 @@ from typing import Any
 
 from starlette.responses import Response
 
+from memoryd.audit.reading import MOST_TAIL
 from memoryd.inspector.view import View
 
 SHOWN = 100
@@ -29,7 +30,7 @@ def _matches(record: dict[str, Any], asked: dict[str, str]) -> bool:
 
 
 async def _show(view: View) -> Response:
-    asked = {name: view.asked(name) for name in NAMES}
+    asked = {name: view.typed(name) for name in NAMES}
     fault = ""
     records: list[dict[str, Any]] = []
     try:
@@ -38,7 +39,10 @@ async def _show(view: View) -> Response:
     except OSError as error:
         fault = f"{error.filename}: {error.strerror}"
     follows = bool(view.asked("follow"))
-    return view.page("audit.html", records=records, asked=asked, fault=fault, follow_s=FOLLOW_S if follows else 0)
+    return view.page(
+        "audit.html", records=records, asked=asked, fault=fault, most_bytes=MOST_TAIL,
+        follow_s=FOLLOW_S if follows else 0,
+    )  # fmt: skip
 
 
 ROUTES = (("GET", "audit", _show),)

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from memory_client import Filter, Resolution
 from starlette.responses import Response
 
+from memoryd.errors import NotFound
 from memoryd.inspector.view import View
+from memoryd.model.memory import ShownMemory
 
 PAGE_SIZE = 100  # contested memories that are looked at
 CONTESTED = Filter(contested=True)
+
+
+async def _partner(view: View, memory_id: str) -> ShownMemory | None:
+    try:
+        return await view.client.get(memory_id)
+    except NotFound:
+        return None  # another user's, or gone meanwhile
 
 
 async def _show(view: View) -> Response:
@@ -16,6 +27,10 @@ async def _show(view: View) -> Response:
         return view.page("choose.html")
     page = await view.client.page(page_size=PAGE_SIZE, page_token=view.asked("page"), filter=CONTESTED)
     known = {memory.id: memory for memory in page.memories}
+    missing = {other for memory in page.memories for other in memory.contested_with if other not in known}
+    for found in await asyncio.gather(*(_partner(view, other) for other in sorted(missing))):
+        if found is not None:
+            known[found.id] = found
     pairs = [
         (newer, known[other])
         for newer in page.memories
@@ -29,16 +44,17 @@ async def _show(view: View) -> Response:
 async def _decide(view: View) -> Response:
     newer, older = await view.client.get(view.form.get("newer", "")), view.form.get("older", "")
     choice = view.form.get("choice", "")
+    here = view.url("contested", at=view.form.get("at", ""), page=view.form.get("page", ""))
     if choice == "both":
         await view.host.resolve_conflict(newer, older, Resolution.KEEP_BOTH)
         view.say("both stay")
     elif choice == "newer":
         await view.host.resolve_conflict(newer, older, Resolution.SUPERSEDE)
-        view.say("the newer one holds", undo=view.item_url("memories", older, "restore"))
+        view.say("the newer one holds", undo=view.item_url("memories", older, "restore"), back=here)
     elif choice == "older":
         await view.host.resolve_conflict(await view.client.get(older), newer.id, Resolution.SUPERSEDE)
-        view.say("the older one holds", undo=view.item_url("memories", newer.id, "restore"))
-    return view.to(view.url("contested", at=view.form.get("at", "")))
+        view.say("the older one holds", undo=view.item_url("memories", newer.id, "restore"), back=here)
+    return view.to(here)
 
 
 ROUTES = (("GET", "contested", _show), ("POST", "contested", _decide))

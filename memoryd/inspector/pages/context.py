@@ -24,36 +24,37 @@ class TracedLine:
     address: str = ""
 
 
-def _address(view: View, section: str, item: ContextItem) -> str:
+def _address(view: View, section: str, item: ContextItem, shared: str) -> str:
     if section == PEOPLE:
         return view.item_url("people", item.id)
     if item.kind is Kind.EPISODE and item.seq:
-        return view.url("conversations/thread", id=item.thread_id, seq=item.seq)
+        return view.url("conversations/message", id=item.thread_id, message=item.id, shared=shared)
     if section in TEXTS:
-        return view.url("conversations/thread", id=item.thread_id) if item.thread_id else ""
+        return view.url("conversations/thread", id=item.thread_id, shared=shared) if item.thread_id else ""
     return view.item_url("memories", item.id)
 
 
-def _traced(view: View, section: ContextSection) -> list[TracedLine]:
+def _traced(view: View, section: ContextSection, shared: str) -> list[TracedLine]:
     """Return the lines of a section; each that begins with a hyphen is one of its items, in order."""
     items = iter(section.items)
     lines = []
     for text in section.text.splitlines():
         item = next(items, None) if text.startswith("- ") else None
-        lines.append(TracedLine(text, item, _address(view, section.name, item) if item else ""))
+        lines.append(TracedLine(text, item, _address(view, section.name, item, shared) if item else ""))
     return lines
 
 
 async def _show(view: View) -> Response:
     if not view.whose.is_known:
         return view.page("choose.html")
-    prompt, thread_id = view.asked("prompt"), view.asked("thread")
+    prompt, thread_id = view.typed("prompt"), view.asked("thread")
     threads = (await view.client.threads(page_size=MOST_THREADS)).threads
     built: BuiltContext | None = None
+    is_shared = view.is_shared
     if prompt or thread_id:
-        shared = view.is_shared or any(thread.id == thread_id and thread.scope.chat_id for thread in threads)
+        is_shared = view.is_shared or any(thread.id == thread_id and thread.scope.chat_id for thread in threads)
         built = await view.client.context(
-            prompt, max_tokens=view.number("tokens"), thread_id=thread_id, shared=bool(thread_id) and shared
+            prompt, max_tokens=view.number("tokens"), thread_id=thread_id, shared=bool(thread_id) and is_shared
         )
     return view.page(
         "context.html",
@@ -61,7 +62,9 @@ async def _show(view: View) -> Response:
         thread_id=thread_id,
         threads=threads,
         built=built,
-        sections=[(section.name, _traced(view, section)) for section in built.sections] if built else [],
+        sections=[(section.name, _traced(view, section, "1" if is_shared else "")) for section in built.sections]
+        if built
+        else [],
         tokens=view.asked("tokens"),
     )
 

@@ -8,10 +8,12 @@ from collections import defaultdict
 from memory_client import Filter
 from starlette.responses import Response
 
+from memoryd.inspector.shown_text import MOST_PART
 from memoryd.inspector.view import View
 from memoryd.model.memory import ShownMemory
 
 PAGE_SIZE = 50
+MOST_CALL = 4_000  # characters of the arguments of a tool call, and of metadata
 MOST_LEARNT = 500  # memories of one conversation that are shown at its messages
 
 
@@ -56,31 +58,33 @@ async def _thread(view: View) -> Response:
         more_learnt=bool(learnt.next_page_token),
         of_message=of_message,
         working=working,
-        wanted_seq=view.number("seq"),
     )
 
 
 async def _message(view: View) -> Response:
     """Show one message whole: it may be 256 KiB."""
-    thread_id, seq = view.asked("id"), view.number("seq")
+    thread_id, message_id = view.asked("id"), view.asked("message")
     shared = bool(view.asked("shared")) or view.is_shared
-    token = ""
-    while True:
-        page = await view.client.messages(thread_id, shared=shared, page_size=1000, page_token=token)
-        found = next((message for message in page.messages if message.seq == seq), None)
-        token = page.next_page_token
-        if found is not None or not token:
-            break
-    return view.page("message.html", thread_id=thread_id, seq=seq, message=found, shared=shared)
+    page = await view.client.messages(thread_id, shared=shared, message_ids=[message_id])
+    found = page.messages[0] if page.messages else None
+    part = max(0, view.number("part"))
+    return view.page(
+        "message.html", thread_id=thread_id, message=found, shared=shared, part=part, part_size=MOST_PART,
+        most_call=MOST_CALL,
+    )  # fmt: skip
+
+
+async def _preview(view: View) -> Response:
+    shared, with_memories = bool(view.asked("shared")), bool(view.asked("with_memories"))
+    gone = await view.client.delete_thread(view.asked("id"), shared=shared, with_memories=with_memories, dry_run=True)
+    return view.page("delete_thread.html", gone=gone, shared=shared, with_memories=with_memories)
 
 
 async def _delete(view: View) -> Response:
-    thread_id, sure = view.form.get("id", ""), bool(view.form.get("sure"))
     shared, with_memories = bool(view.form.get("shared")), bool(view.form.get("with_memories"))
-    gone = await view.client.delete_thread(thread_id, shared=shared, with_memories=with_memories, dry_run=not sure)
-    if not sure:
-        return view.page("delete_thread.html", gone=gone, shared=shared, with_memories=with_memories)
-    view.say(f"erased the conversation for good: {gone.thread.message_count} messages, {len(gone.memory_ids)} memories")
+    gone = await view.client.delete_thread(view.form.get("id", ""), shared=shared, with_memories=with_memories)
+    learnt = f", {len(gone.memory_ids)} memories" if with_memories else ""
+    view.say(f"erased the conversation for good: {gone.thread.message_count} messages{learnt}")
     return view.back("conversations")
 
 
@@ -88,5 +92,6 @@ ROUTES = (
     ("GET", "conversations", _show),
     ("GET", "conversations/thread", _thread),
     ("GET", "conversations/message", _message),
+    ("GET", "conversations/delete", _preview),
     ("POST", "conversations/delete", _delete),
 )

@@ -49,19 +49,22 @@ async def _revoke(view: View) -> Response:
     return view.to(view.item_url("grants", grant.id))
 
 
+async def _preview(view: View) -> Response:
+    gone = await view.host.delete_grant_memories(view.part("id"), dry_run=True)
+    return view.page("clean_grant.html", gone=gone, grant_id=view.part("id"))
+
+
 async def _clean(view: View) -> Response:
-    grant_id, sure = view.part("id"), bool(view.form.get("sure"))
     purge = bool(view.form.get("purge"))
-    gone = await view.host.delete_grant_memories(grant_id, dry_run=not sure, purge=purge)
-    if not sure:
-        return view.page("clean_grant.html", gone=gone, grant_id=grant_id, purge=purge)
+    gone = await view.host.delete_grant_memories(view.part("id"), purge=purge)
     view.say(f"{'erased' if purge else 'deleted'} {gone.deleted_count} memories that came through it")
-    return view.to(view.item_url("grants", grant_id))
+    return view.to(view.item_url("grants", view.part("id")))
 
 
 ROUTES = (
     ("GET", "grants", _show),
     ("GET", "grants/{id}", _one),
     ("POST", "grants/{id}/revoke", _revoke),
+    ("GET", "grants/{id}/clean", _preview),
     ("POST", "grants/{id}/clean", _clean),
 )

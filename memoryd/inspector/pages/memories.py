@@ -11,34 +11,43 @@ from memoryd.errors import InvalidArgument, LimitExceeded
 from memoryd.inspector.view import View
 
 PAGE_SIZE = 50
+FIRST_YEAR, LAST_YEAR = 2, 9998  # of days: there are hours of another day before and after
 KINDS = [kind.value for kind in Kind if kind not in {Kind.NOTE, Kind.EPISODE}]
 
 
-def day_of(view: View, name: str) -> datetime | None:
-    """Return the beginning of a day that a parameter names, where this runs; InvalidArgument for what is none."""
-    text = view.asked(name)
+def day_of(view: View, name: str, *, end: bool = False) -> datetime | None:
+    """Return where a day that a parameter names begins, or ends, where this runs; InvalidArgument for what is none."""
+    text = view.typed(name)
     if not text:
         return None
+    found = _day(text)
+    if found is None:
+        raise InvalidArgument(f"{name} is {text[:40]!r}; it must be a day such as 2026-05-31", field=name)
+    return (found + timedelta(days=1) if end else found).astimezone()  # a day may have 23 or 25 hours
+
+
+def _day(text: str) -> datetime | None:
+    """Return a day without a time zone; None for what is none, and at the ends of the calendar."""
     try:
-        return datetime.fromisoformat(text).astimezone()
+        found = datetime.strptime(text, "%Y-%m-%d")  # noqa: DTZ007  the zone is where this runs
     except ValueError:
-        raise InvalidArgument(f"{name} is {text[:40]!r}; it must be a day such as 2026-05-31", field=name) from None
+        return None
+    return found if FIRST_YEAR <= found.year <= LAST_YEAR else None
 
 
 def filter_of(view: View) -> Filter:
     """Return the filter that the address of a page says."""
-    until = day_of(view, "until")
-    kind = view.asked("kind")
+    kind = view.typed("kind")
     return Filter(
         kinds=frozenset([Kind(kind)]) if kind in KINDS else frozenset(),
-        subjects=tuple(filter(None, [view.asked("about")])),
-        tags=tuple(filter(None, [view.asked("tag")])),
-        category=view.asked("category"),
-        where=view.asked("where"),
-        import_id=view.asked("import"),
+        subjects=tuple(filter(None, [view.typed("about")])),
+        tags=tuple(filter(None, [view.typed("tag")])),
+        category=view.typed("category"),
+        where=view.typed("where"),
+        import_id=view.typed("import"),
         contested=bool(view.asked("contested")),
         event_time_from=day_of(view, "since"),
-        event_time_to=None if until is None else until + timedelta(days=1),
+        event_time_to=day_of(view, "until", end=True),
         include_expired=bool(view.asked("all")),
         include_superseded=bool(view.asked("all")),
     )
@@ -75,6 +84,19 @@ def list_of(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
+WHY_REFUSED = {
+    "secret": "it holds a credential; take that out",
+    "forgotten": "what it says was forgotten, and is not learnt again",
+    "disabled": "the memory of this agent is switched off",
+    "quota": "there is no room for more",
+}
+
+
+def refused(rejection: str) -> str:
+    """Return in words why a statement was not stored."""
+    return f"It was not stored: {WHY_REFUSED.get(rejection, rejection)}."
+
+
 async def _add(view: View) -> Response:
     tags, subjects = list_of(view.form.get("tags", "")), list_of(view.form.get("about", ""))
     kind = view.form.get("kind", "fact")
@@ -89,12 +111,12 @@ async def _add(view: View) -> Response:
     except (InvalidArgument, LimitExceeded) as error:
         return await _shown(view, 400, error.message)
     if result.memory is None:
-        return await _shown(view, 400, f"It was not stored: {result.rejection}.")
-    replaced = f", and replaced {len(result.superseded_ids)}" if result.superseded_ids else ""
+        return await _shown(view, 400, refused(result.rejection))
+    replaces = f"; it replaces {len(result.superseded_ids)}" if result.superseded_ids else ""
     contested = f"; {len(result.contested_ids)} contest it" if result.contested_ids else ""
-    is_new = result.outcome.value in {"inserted", "superseded"}
-    undo = view.item_url("memories", result.memory.id, "delete") if is_new else ""
-    view.say(f"{result.outcome.value} {result.memory.id[:8]}{replaced}{contested}", undo=undo)
+    done = "stored" if result.outcome.value in {"inserted", "superseded"} else result.outcome.value
+    undo = view.item_url("memories", result.memory.id, "undo") if done == "stored" else ""
+    view.say(f"{done} {result.memory.id[:8]}{replaces}{contested}", undo=undo, restore=" ".join(result.superseded_ids))
     return view.back("memories")
 
 

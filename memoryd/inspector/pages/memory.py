@@ -7,8 +7,10 @@ import asyncio
 from starlette.responses import Response
 
 from memoryd.errors import Conflict, InvalidArgument, LimitExceeded
-from memoryd.inspector.pages.memories import list_of
+from memoryd.inspector.pages.memories import list_of, refused
 from memoryd.inspector.view import View
+
+MOST_HISTORY = 40  # steps that are shown
 
 
 async def _shown(view: View, status: int = 200, error: str = "") -> Response:
@@ -16,7 +18,8 @@ async def _shown(view: View, status: int = 200, error: str = "") -> Response:
     memory = await view.client.get(memory_id)
     history, conflicts = await asyncio.gather(view.client.history(memory.id), view.host.detect_conflicts(memory))
     return view.page(
-        "memory.html", status, memory=memory, history=history, conflicts=conflicts, error=error,
+        "memory.html", status, memory=memory, history=history.memories[-MOST_HISTORY:], missing_ids=history.missing_ids,
+        earlier_count=max(0, len(history.memories) - MOST_HISTORY), conflicts=conflicts, error=error,
         action=lambda name: view.item_url("memories", memory.id, name),
     )  # fmt: skip
 
@@ -31,10 +34,9 @@ async def _correct(view: View) -> Response:
     except (InvalidArgument, LimitExceeded, Conflict) as error:
         return await _shown(view, 400, error.message)
     if result.memory is None:
-        return await _shown(view, 400, f"It was not stored: {result.rejection}.")
-    view.say(
-        "corrected; the former words are in its history", undo=view.item_url("memories", view.part("id"), "restore")
-    )
+        return await _shown(view, 400, refused(result.rejection))
+    undo = view.item_url("memories", result.memory.id, "undo")
+    view.say("corrected; the former words are in its history", undo=undo, restore=" ".join(result.superseded_ids))
     return view.to(view.item_url("memories", result.memory.id))
 
 
@@ -43,6 +45,22 @@ async def _confirm(view: View) -> Response:
     replaced = f", and replaced {len(done.superseded_ids)} that contested it" if done.superseded_ids else ""
     view.say(f"confirmed{replaced}; nothing automatic ends it any more")
     return view.to(view.came_from(view.item_url("memories", done.memory.id)))
+
+
+async def _undo(view: View) -> Response:
+    """Take back what was just stored, and let what it had replaced hold again."""
+    memory_id = view.part("id")
+    await view.client.delete(memory_id)
+    former = view.form.get("restore", "").split()
+    for one in former:
+        await view.client.restore(one)
+    view.say(f"took back {memory_id[:8]}" + (f"; {former[0][:8]} holds again" if former else ""))
+    return view.to(view.item_url("memories", former[0])) if former else view.back("memories")
+
+
+async def _erase(view: View) -> Response:
+    """Ask once more."""
+    return view.page("erase_memory.html", memory=await view.client.get(view.part("id")))
 
 
 async def _delete(view: View) -> Response:
@@ -63,13 +81,17 @@ async def _delete(view: View) -> Response:
 async def _restore(view: View) -> Response:
     memory = await view.client.restore(view.part("id"))
     still = "; something newer still replaces it" if memory.superseded_by else ""
-    view.say(f"taken back {memory.id[:8]}{still}")
-    return view.to(view.item_url("memories", memory.id))
+    view.say(f"took back {memory.id[:8]}{still}")
+    return view.to(view.came_from(view.item_url("memories", memory.id)))
 
 
 async def _labels(view: View) -> Response:
+    kept = await view.client.get(view.part("id"))
+    tags = view.form.get("tags", "")
     memory = await view.client.update(
-        view.part("id"), tags=list_of(view.form.get("tags", "")), category=view.form.get("category", "")
+        kept.id,
+        tags=None if tags == ", ".join(kept.tags) else list_of(tags),  # a tag may have a comma
+        category=view.form.get("category", ""),
     )
     view.say("labels are set")
     return view.to(view.item_url("memories", memory.id))
@@ -81,5 +103,7 @@ ROUTES = (
     ("POST", "memories/{id}/confirm", _confirm),
     ("POST", "memories/{id}/delete", _delete),
     ("POST", "memories/{id}/restore", _restore),
+    ("POST", "memories/{id}/undo", _undo),
+    ("GET", "memories/{id}/erase", _erase),
     ("POST", "memories/{id}/labels", _labels),
 )

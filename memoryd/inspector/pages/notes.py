@@ -2,50 +2,122 @@
 
 from __future__ import annotations
 
+import json
+from datetime import datetime
+from typing import Any
+
 from starlette.responses import Response
 
+from memoryd.errors import Conflict, InvalidArgument, LimitExceeded
+from memoryd.inspector.shown_text import MOST_PART
 from memoryd.inspector.view import View
+from memoryd.model.note import Note
 
 PAGE_SIZE = 100
 
 
-async def _show(view: View) -> Response:
-    if not view.whose.is_known:
-        return view.page("choose.html")
+async def _list(view: View, status: int = 200, error: str = "") -> Response:
     prefix = view.asked("prefix")
     page = await view.client.notes(prefix, shared=view.is_shared, page_size=PAGE_SIZE, page_token=view.asked("page"))
-    return view.page("notes.html", notes=page.notes, next_token=page.next_page_token, prefix=prefix)
+    return view.page(
+        "notes.html", status, notes=page.notes, next_token=page.next_page_token, prefix=prefix, error=error
+    )
 
 
-async def _one(view: View) -> Response:
-    path, revision = view.asked("path"), view.number("revision")
+async def _show(view: View) -> Response:
+    return await _list(view) if view.whose.is_known else view.page("choose.html")
+
+
+async def _one(view: View, path: str = "", status: int = 200, error: str = "") -> Response:
+    path = path or view.asked("path")
+    revision, part = view.number("revision"), max(0, view.number("part"))
     note = await view.client.note(path, shared=view.is_shared, revision=revision)
-    return view.page("note.html", note=note, revision=revision or note.revision)
-
-
-async def _put(view: View) -> Response:
-    path = view.form.get("path", "")
-    revision = view.form.get("revision", "")
-    await view.client.put_note(
-        path, view.form.get("text", ""), shared=view.is_shared,
-        expected_revision=int(revision) if revision.isdecimal() else None,
+    newest = note if not revision else await view.client.note(path, shared=view.is_shared)
+    return view.page(
+        "note.html", status, note=note, newest=newest, revision=revision or newest.revision, part=part,
+        part_size=MOST_PART, error=error,
     )  # fmt: skip
+
+
+async def _shown(view: View) -> Response:
+    return await _one(view)
+
+
+async def _add(view: View) -> Response:
+    """Write a new note; what was typed stays where it is refused."""
+    path = view.form.get("path", "")
+    try:
+        await view.client.put_note(path, view.form.get("text", ""), shared=view.is_shared, expected_revision=0)
+    except Conflict:
+        return await _list(view, 409, f"There is a note {path} already; open it to change it.")
+    except (InvalidArgument, LimitExceeded) as error:
+        return await _list(view, 400, error.message)
+    view.say("the note is kept")
+    return view.to(view.url("notes/one", path=path))
+
+
+async def _change(view: View) -> Response:
+    """Change a note; when it expires, and whether searches find it, stays as it is."""
+    path, text = view.form.get("path", ""), view.form.get("text", "")
+    kept = await view.client.note(path, shared=view.is_shared)
+    try:
+        content = _content(text, is_json=kept.now.is_json)
+        await view.client.put_note(path, content, shared=view.is_shared, **_settings(kept, view.sources.now()))
+    except ValueError:
+        return await _one(view, path, 400, "That is not JSON.")
+    except Conflict:
+        return await _one(view, path, 409, "It was changed meanwhile: below is what it says now, and what you typed.")
+    except (InvalidArgument, LimitExceeded) as error:
+        return await _one(view, path, 400, error.message)
     view.say("the note is kept; its former versions are below it")
     return view.to(view.url("notes/one", path=path))
 
 
+def _content(text: str, *, is_json: bool) -> Any:
+    """Return what is put; ValueError for what is no JSON, InvalidArgument for a text where a value was."""
+    content = json.loads(text) if is_json else text
+    if is_json and isinstance(content, str):
+        raise InvalidArgument("a text in quotes alone is kept as text; write an object, a list or a number")
+    return content
+
+
+def _settings(kept: Note, now: datetime) -> dict[str, Any]:
+    """Return with what a note is put again, so that all but its text stays."""
+    expires: dict[str, Any] = {}
+    if kept.expire_after_access_s:
+        expires["expire_after_access_s"] = kept.expire_after_access_s
+    elif kept.expire_time is not None:
+        expires["expire_after_s"] = max(1, round((kept.expire_time - now).total_seconds()))
+    return {"is_searched": kept.is_searched, "expected_revision": kept.revision, **expires}
+
+
+async def _put(view: View) -> Response:
+    if view.form.get("revision", "") == "0":
+        return await _add(view)
+    wanted = view.form.get("revision", "")
+    kept = await view.client.note(view.form.get("path", ""), shared=view.is_shared)
+    if wanted != str(kept.revision):
+        message = "It was changed meanwhile: below is what it says now, and what you typed."
+        return await _one(view, kept.path, 409, message)
+    return await _change(view)
+
+
+async def _preview(view: View) -> Response:
+    path = view.asked("path")
+    gone = await view.client.delete_notes(path, shared=view.is_shared, dry_run=True)
+    return view.page("delete_note.html", gone=gone, path=path)
+
+
 async def _delete(view: View) -> Response:
-    path, sure = view.form.get("path", ""), bool(view.form.get("sure"))
-    gone = await view.client.delete_notes(path, shared=view.is_shared, dry_run=not sure)
-    if not sure:
-        return view.page("delete_note.html", gone=gone, path=path)
-    view.say(f"erased {gone.deleted_count} notes for good")
+    gone = await view.client.delete_notes(view.form.get("path", ""), shared=view.is_shared)
+    view.say("erased the note for good" if gone.deleted_count == 1 else f"erased {gone.deleted_count} notes for good")
     return view.back("notes")
 
 
 ROUTES = (
     ("GET", "notes", _show),
-    ("GET", "notes/one", _one),
+    ("GET", "notes/one", _shown),
     ("POST", "notes/put", _put),
+    ("GET", "notes/delete", _preview),
     ("POST", "notes/delete", _delete),
 )

@@ -19,7 +19,7 @@ async def _show(view: View) -> Response:
     if rows and not view.session.whose.is_known:
         view.session.whose = rows[0][1]
     figures = view.sources.figures
-    latest = figures.readings[-1] if figures.readings else None
+    latest = figures.latest
     return view.page(
         "overview.html",
         info=info,

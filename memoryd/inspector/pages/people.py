@@ -9,6 +9,7 @@ from itertools import combinations
 from memory_client import EntityType
 from starlette.responses import Response
 
+from memoryd.errors import InvalidArgument
 from memoryd.inspector.graph import Person, drawn
 from memoryd.inspector.view import View
 
@@ -21,6 +22,9 @@ TYPES = [kind.value for kind in EntityType if kind not in {EntityType.EMAIL, Ent
 async def _show(view: View) -> Response:
     if not view.whose.is_known:
         return view.page("choose.html")
+    if view.typed("name"):
+        found = await view.client.entity(view.typed("name"), limit=1)
+        return view.to(view.item_url("people", found.entity.id))
     page = await view.client.people(page_size=PAGE_SIZE, page_token=view.asked("page"))
     pictured = page.people[:IN_PICTURE] if not view.asked("page") else ()
     known = await asyncio.gather(*(view.client.entity(person.id, limit=READ) for person in pictured))
@@ -47,6 +51,7 @@ async def _show(view: View) -> Response:
         picture=picture,
         together=[(names[one], names[other], count) for (one, other), count in together.most_common(20)],
         in_picture=len(pictured),
+        read=READ,
     )
 
 
@@ -69,7 +74,10 @@ async def _rename(view: View) -> Response:
 
 
 async def _set_type(view: View) -> Response:
-    entity = await view.client.set_entity_type(view.part("id"), EntityType(view.form.get("type", "person")))
+    wanted = view.form.get("type", "")
+    if wanted not in TYPES:
+        raise InvalidArgument(f"type is {wanted[:40]!r}; it must be one of {', '.join(TYPES)}", field="type")
+    entity = await view.client.set_entity_type(view.part("id"), EntityType(wanted))
     view.say(f"the type is {entity.type.value} now")
     return view.to(view.item_url("people", entity.id))
 
@@ -86,12 +94,14 @@ async def _unmerge(view: View) -> Response:
     return view.to(view.item_url("people", entity.id))
 
 
+async def _preview(view: View) -> Response:
+    with_messages = bool(view.asked("with_messages"))
+    told = await view.client.forget_person(view.part("id"), with_messages=with_messages, dry_run=True)
+    return view.page("forget_person.html", told=told, with_messages=with_messages)
+
+
 async def _forget(view: View) -> Response:
-    with_messages = bool(view.form.get("with_messages"))
-    sure = bool(view.form.get("sure"))
-    told = await view.client.forget_person(view.part("id"), with_messages=with_messages, dry_run=not sure)
-    if not sure:
-        return view.page("forget_person.html", told=told, with_messages=with_messages)
+    told = await view.client.forget_person(view.part("id"), with_messages=bool(view.form.get("with_messages")))
     view.say(f"forgot {told.entity.name}: {told.purged_count} memories are erased for good")
     return view.back("people")
 
@@ -103,5 +113,6 @@ ROUTES = (
     ("POST", "people/{id}/type", _set_type),
     ("POST", "people/{id}/merge", _merge),
     ("POST", "people/{id}/unmerge", _unmerge),
+    ("GET", "people/{id}/forget", _preview),
     ("POST", "people/{id}/forget", _forget),
 )

@@ -6,12 +6,18 @@ from starlette.responses import Response
 
 from memoryd.inspector.view import View
 
-PAGE_SIZE = 100
+PAGE_SIZE = 50
+MOST = 1000  # that are asked for
 
 
 async def _show(view: View) -> Response:
-    proposals = await view.host.proposals(page_size=PAGE_SIZE)
-    return view.page("review.html", proposals=proposals, more=len(proposals) == PAGE_SIZE)
+    user_id, chat_id = view.typed("of_user"), view.typed("of_chat")
+    proposals = await view.host.proposals(user_id=user_id, chat_id=chat_id, page_size=MOST)
+    at = max(0, view.number("at"))
+    return view.page(
+        "review.html", proposals=proposals[at : at + PAGE_SIZE], count=len(proposals), most=MOST, at=at,
+        page_size=PAGE_SIZE, of_user=user_id, of_chat=chat_id,
+    )  # fmt: skip
 
 
 async def _decide(view: View) -> Response:
@@ -22,7 +28,7 @@ async def _decide(view: View) -> Response:
     else:
         await view.host.reject_proposal(proposal_id)
         view.say("rejected; the same is not proposed again")
-    return view.back("review")
+    return view.to(view.came_from(view.url("review")))
 
 
 ROUTES = (("GET", "review", _show), ("POST", "review/{id}", _decide))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from memory_cli.output import LEG_MEANINGS, MISS_REASONS
 from memory_client import Filter, Hit, Kind, LegScore
@@ -45,11 +46,19 @@ def _reason(word: str) -> str:
     return MISS_REASONS.get(word, f"the filter of {word} leaves it out").partition(" (")[0]
 
 
+def _end_of_day(view: View) -> datetime | None:
+    """Return the end of the day that is asked for; of today now, as nothing is known of later."""
+    day, end = day_of(view, "as_of"), day_of(view, "as_of", end=True)
+    if day is None or end is None:
+        return None
+    return None if day <= view.sources.now() < end else end
+
+
 async def _show(view: View) -> Response:
     if not view.whose.is_known:
         return view.page("choose.html")
-    query = view.asked("q")
-    kind = view.asked("kind")
+    query = view.typed("q")
+    kind = view.typed("kind")
     hits: Sequence[Hit] = ()
     below: Sequence[Hit] = ()
     unavailable: Sequence[str] = ()
@@ -60,10 +69,26 @@ async def _show(view: View) -> Response:
             include_expired=bool(view.asked("all")),
             include_superseded=bool(view.asked("all")),
         )
-        why_not, as_of = view.asked("why_not"), day_of(view, "as_of")
+        why_not, as_of = view.typed("why_not"), _end_of_day(view)
         found, every = await asyncio.gather(
-            view.client.search(query, limit=LIMIT, filter=wanted, explain=True, as_of=as_of, why_not=why_not),
-            view.client.search(query, limit=LIMIT, filter=wanted, explain=True, as_of=as_of, min_score=0.0),
+            view.client.search(
+                query,
+                limit=LIMIT,
+                filter=wanted,
+                explain=True,
+                as_of=as_of,
+                why_not=why_not,
+                without_recall=True,
+            ),
+            view.client.search(
+                query,
+                limit=LIMIT,
+                filter=wanted,
+                explain=True,
+                as_of=as_of,
+                min_score=0.0,
+                without_recall=True,
+            ),
         )
         hits, miss = found.hits, found.miss
         shown = {hit.memory.id for hit in hits}.union(*(hit.same_ids for hit in hits))

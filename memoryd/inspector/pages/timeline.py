@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -12,7 +12,7 @@ from memory_client import Filter, Page, Session
 from starlette.responses import Response
 
 from memoryd.inspector.pages.memories import day_of
-from memoryd.inspector.view import View
+from memoryd.inspector.view import View, local
 
 PAGE_SIZE = 100
 
@@ -27,7 +27,7 @@ class Entry(NamedTuple):
 
 def _by_day(entries: Iterable[Entry]) -> list[tuple[date, list[Entry]]]:
     ordered = sorted(entries, key=lambda entry: entry.time, reverse=True)
-    return [(day, list(some)) for day, some in groupby(ordered, key=lambda entry: entry.time.astimezone().date())]
+    return [(day, list(some)) for day, some in groupby(ordered, key=lambda entry: local(entry.time).date())]
 
 
 def _is_on(page: Page, session: Session, wanted: Filter, *, is_first: bool) -> bool:
@@ -45,10 +45,9 @@ def _is_on(page: Page, session: Session, wanted: Filter, *, is_first: bool) -> b
 async def _show(view: View) -> Response:
     if not view.whose.is_known:
         return view.page("choose.html")
-    until = day_of(view, "until")
     wanted = Filter(
         create_time_from=day_of(view, "since"),
-        create_time_to=None if until is None else until + timedelta(days=1),
+        create_time_to=day_of(view, "until", end=True),
         include_expired=True,
         include_superseded=True,
     )

@@ -4,6 +4,8 @@
 const typing = (element) => element.closest("input, textarea, select, [contenteditable]") !== null;
 const items = () => [...document.querySelectorAll(".item")].filter((item) => item.offsetParent !== null);
 
+let sent = false; // a form is sent once
+
 function move(step) {
   const all = items();
   if (all.length === 0) return;
@@ -16,7 +18,7 @@ function move(step) {
 }
 
 document.addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.altKey || event.metaKey || event.isComposing) return;
+  if (event.ctrlKey || event.altKey || event.metaKey || event.isComposing || event.repeat) return;
   if (typing(event.target)) {
     if (event.key === "Escape") event.target.blur();
     return;
@@ -26,9 +28,12 @@ document.addEventListener("keydown", (event) => {
     event.preventDefault();
     return;
   }
-  const wanted = [...document.querySelectorAll("[data-key]")].find((element) => element.dataset.key === event.key);
-  if (wanted === undefined) return;
+  const chosen = document.activeElement?.closest(".item");
+  const named = [...document.querySelectorAll("[data-key]")].filter((element) => element.dataset.key === event.key);
+  const wanted = named.find((element) => chosen?.contains(element)) ?? named[0];
+  if (wanted === undefined || sent) return;
   event.preventDefault();
+  sent = wanted.matches("button");
   if (wanted.matches("input")) {
     wanted.focus();
     wanted.select();
