@@ -6,6 +6,7 @@ from tests.mutants_of_doors import MUTANTS_OF_DOORS
 from tests.mutants_of_imports import MUTANTS_OF_IMPORTS
 from tests.mutants_of_notes import MUTANTS_OF_NOTES
 from tests.mutants_of_operations import MUTANTS_OF_OPERATIONS
+from tests.mutants_of_pages import MUTANTS_OF_PAGES
 from tests.mutants_of_texts import MUTANTS_OF_TEXTS
 
 BEHAVIOUR, STORE, INDEX = (
@@ -393,8 +394,7 @@ MUTANTS = [
     ("memoryd/index/window_vectors.py", "np.where(of < len(first.values), of, NOBODY)", "of", LONG),
     ("memoryd/index/window_vectors.py", "                self._codes.view()[start:stop] = 0\n", "", LONG),
     ("memoryd/index/embedded.py", "            windows=self.windows.row(document),\n", "", LONG),
-    ("memoryd/index/embedded.py", "document not in taken):", "False):", "tests/test_large_scopes.py"),
     ("memoryd/domain/conversation/embed.py", "limit=LONG_PAGE, until=until,", "limit=LONG_PAGE,", LONG),
     ("memoryd/domain/conversation/embed.py", "counters={self._windows_name: page[-1][0]}", "counters={self._windows_name: page[0][0]}", LONG),
-    *MUTANTS_OF_TEXTS, *MUTANTS_OF_OPERATIONS, *MUTANTS_OF_NOTES, *MUTANTS_OF_DOORS, *MUTANTS_OF_IMPORTS,
+    *MUTANTS_OF_TEXTS, *MUTANTS_OF_OPERATIONS, *MUTANTS_OF_NOTES, *MUTANTS_OF_DOORS, *MUTANTS_OF_IMPORTS, *MUTANTS_OF_PAGES,
 ]  # fmt: skip

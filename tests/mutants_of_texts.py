@@ -186,4 +186,5 @@ MUTANTS_OF_TEXTS = [
     ("memoryd/service/gate.py", "error if call.may_read else error.without_names()", "error", TYPED),
     ("memoryd/service/entity.py", "RenameEntityResponse(entity=profile_to_pb(shown))",
      "RenameEntityResponse(entity=profile_to_pb(profile))", TYPED),
+    ("memoryd/index/embedded.py", "document not in taken):", "False):", "tests/test_large_scopes.py"),
 ]  # fmt: skip

@@ -8,7 +8,13 @@ from memory_client import MessageDraft
 from tests.support import until
 from tests.web_helpers import csrf, read, shown, undone, whose
 
-NAMES = ["Anna", "Ben", "Carla", "David", "Emma", "Felix", "Greta", "Hugo", "Ida", "Jack", "Karen", "Leo", "Mia", "Noah", "Olivia", "Peter", "Quentin", "Rosa", "Sarah", "Tom", "Ursula", "Victor", "Wendy", "Xavier", "Yvonne", "Zoe", "Alice", "Bob", "Charles", "Diana", "Edward", "Fiona", "George", "Helen", "Ian", "Julia", "Kevin", "Laura", "Martin", "Nina", "Oscar", "Paul", "Rachel", "Simon", "Tina", "Walter", "Adam", "Bella", "Chloe", "Daniel", "Elena", "Frank", "Grace", "Henry", "Isabel", "James", "Kate", "Lucas", "Mary"]
+NAMES = (
+    "Anna", "Ben", "Carla", "David", "Emma", "Felix", "Greta", "Hugo", "Ida", "Jack", "Karen", "Leo", "Mia", "Noah",
+    "Olivia", "Peter", "Quentin", "Rosa", "Sarah", "Tom", "Ursula", "Victor", "Wendy", "Xavier", "Yvonne", "Zoe",
+    "Alice", "Bob", "Charles", "Diana", "Edward", "Fiona", "George", "Helen", "Ian", "Julia", "Kevin", "Laura",
+    "Martin", "Nina", "Oscar", "Paul", "Rachel", "Simon", "Tina", "Walter", "Adam", "Bella", "Chloe", "Daniel",
+    "Elena", "Frank", "Grace", "Henry", "Isabel", "James", "Kate", "Lucas", "Mary", "Nora",
+)  # fmt: skip
 
 
 @pytest.fixture

@@ -1,0 +1,95 @@
+"""Bugs of the inspector and of the HTTP door that the suite must kill; see `mutants`."""
+
+from __future__ import annotations
+
+SITE, PARTS, PAGES = "tests/test_inspector.py", "tests/test_inspector_parts.py", "tests/test_inspector_memory.py"
+DOOR, WHO = "tests/test_http_door.py", "tests/test_http_access.py"
+TERMS = "tests/test_filter_terms.py tests/conformance/test_knowledge.py"
+
+MUTANTS_OF_PAGES = [
+    ("memoryd/inspector/entry.py", '        self._link = ""\n', "", SITE),
+    (
+        "memoryd/inspector/entry.py",
+        "return hmac.compare_digest(token.encode(), self.csrf.encode())",
+        "return True",
+        SITE,
+    ),
+    ("memoryd/inspector/entry.py", 'return "" if self.knows(request) else', 'return "" if True else', SITE),
+    ("memoryd/inspector/entry.py", "return name in self._names and (", "return (", PARTS),
+    ("memoryd/inspector/entry.py", "request.cookies.get(self.cookie_name", 'request.cookies.get("memoryd"', SITE),
+    (
+        "memoryd/inspector/app.py",
+        "    app.router.redirect_slashes = False",
+        "    app.router.redirect_slashes = True",
+        SITE,
+    ),
+    ("memoryd/inspector/app.py", "            made.headers.update(HEADERS)\n", "", SITE),
+    ("memoryd/inspector/app.py", "path=entry.base", 'path="/"', SITE),
+    ("memoryd/inspector/view.py", "        autoescape=True,", "        autoescape=False,", SITE),
+    ("memoryd/inspector/view.py", "if not self.entry.is_form_ours(", "if False and not self.entry.is_form_ours(", SITE),
+    (
+        "memoryd/inspector/view.py",
+        "return self.request.query_params.get(name, default)",
+        "return self.request.query_params.get(name, default).strip()",
+        PAGES,
+    ),
+    (
+        "memoryd/inspector/view.py",
+        'self.session.said.pop(self.asked("said"), [])',
+        'self.session.said.get(self.asked("said"), [])',
+        PAGES,
+    ),
+    ("memoryd/inspector/shown_text.py", "        elif left <= 0:", "        elif False:", PARTS),
+    ("memoryd/inspector/shown_text.py", "        or combining > MOST_COMBINING\n", "", SITE),
+    (
+        "memoryd/inspector/shown_text.py",
+        "            parts.append(escape(piece))",
+        "            parts.append(Markup(piece))",
+        SITE,
+    ),
+    ("memoryd/inspector/shown_text.py", "        or letter in _STRIKES\n", "", PARTS),
+    (
+        "memoryd/inspector/graph.py",
+        "                in_words(person.name, MOST_IN_NAME),",
+        "                Markup(person.name),",
+        PARTS,
+    ),
+    (
+        "memoryd/inspector/figures.py",
+        "        if self._looked is None or self._now() - self._looked < ATTENTION:",
+        "        if True:",
+        PARTS,
+    ),
+    (
+        "memoryd/inspector/pages/memory.py",
+        "    for one in former:\n        await view.client.restore(one)\n",
+        "",
+        PAGES,
+    ),
+    (
+        "memoryd/inspector/pages/memory.py",
+        'None if tags == ", ".join(kept.tags) else list_of(tags)',
+        "list_of(tags)",
+        PAGES,
+    ),
+    ("memoryd/inspector/pages/notes.py", '"is_searched": kept.is_searched, ', "", PAGES),
+    ("memoryd/inspector/pages/notes.py", "    if wanted != str(kept.revision):", "    if False:", PAGES),
+    ("memoryd/inspector/pages/search.py", "min_score=0.0,", "", PAGES),
+    ("memoryd/inspector/pages/contested.py", "            known[found.id] = found\n", "            pass\n", PAGES),
+    (
+        "memoryd/web/listen.py",
+        "            if self.path:\n                Path(self.path).unlink(missing_ok=True)\n",
+        "",
+        SITE,
+    ),
+    ("memoryd/http/door.py", "        if name not in self._names:", "        if False:", DOOR),
+    ("memoryd/http/door.py", "if origin is not None and origin !=", "if False and origin !=", DOOR),
+    ("memoryd/http/door.py", "return min(int(given), LONGEST_MS) / 1e3", "return int(given) / 1e3", DOOR),
+    ("memoryd/http/door.py", '        if not text.startswith("{"):', "        if False:", DOOR),
+    ("memoryd/http/door.py", 'PASSED = ("authorization", "traceparent")', "PASSED = ()", WHO),
+    ("memoryd/http/failures.py", "        if error.code() is grpc.StatusCode.UNAVAILABLE:", "        if False:", DOOR),
+    ("memoryd/cli/http.py", "            asks.whoami()\n", "            return target\n", DOOR),
+    ("memoryd/model/filter_terms.py", "    if memory.contested_with:\n        terms.append(CONTESTED)\n", "", TERMS),
+    ("memoryd/model/query.py", "self.contested and not memory.contested_with", "False", TERMS),
+    ("memoryd/domain/retrieval/recall.py", "    if not query.without_recall:", "    if True:", "tests/test_daemon.py"),
+]
