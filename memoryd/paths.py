@@ -19,6 +19,7 @@ __all__ = [
     "NoHomeError",
     "Places",
     "config_file",
+    "config_home",
     "data_dir",
     "expanded",
     "find_socket",
@@ -201,15 +202,19 @@ def _is_of_one(gid: int) -> bool:
         return False
 
 
-def config_file(env: Mapping[str, str]) -> Path | None:
-    """Return memoryd.toml in $CONFIGURATION_DIRECTORY or the XDG config directory, else in /etc/memoryd; or None."""
+def config_home(env: Mapping[str, str]) -> Path:
+    """Return $CONFIGURATION_DIRECTORY, else $XDG_CONFIG_HOME/memoryd, else ~/.config/memoryd; NoHomeError."""
     if env.get("CONFIGURATION_DIRECTORY"):
-        path = Path(env["CONFIGURATION_DIRECTORY"].split(":")[0]) / "memoryd.toml"
-    else:
-        try:
-            path = (_xdg(env, "XDG_CONFIG_HOME") or _home(env) / ".config") / "memoryd" / "memoryd.toml"
-        except NoHomeError:
-            path = SYSTEM_CONFIG
+        return Path(env["CONFIGURATION_DIRECTORY"].split(":")[0])
+    return (_xdg(env, "XDG_CONFIG_HOME") or _home(env) / ".config") / "memoryd"
+
+
+def config_file(env: Mapping[str, str]) -> Path | None:
+    """Return memoryd.toml in the user's own directory of configuration, else in /etc/memoryd; or None."""
+    try:
+        path = config_home(env) / SYSTEM_CONFIG.name
+    except NoHomeError:
+        path = SYSTEM_CONFIG
     return next((config for config in (path, SYSTEM_CONFIG) if config.is_file()), None)
 
 

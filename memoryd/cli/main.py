@@ -23,6 +23,7 @@ from memoryd.cli.conversations import add_conversation_commands
 from memoryd.cli.http import add_http_command
 from memoryd.cli.identity import add_identity_commands
 from memoryd.cli.imports import add_import_command
+from memoryd.cli.init import add_init_command
 from memoryd.cli.inspect import add_inspect_command
 from memoryd.cli.jobs import add_job_commands
 from memoryd.cli.places import config_path, places_of, settle, with_places
@@ -92,6 +93,7 @@ def make_parser() -> argparse.ArgumentParser:
         action="store_true",
         help="open the doors of sandboxes again, which stay closed after a restore from a backup",
     )
+    add_init_command(commands, common, _client)
     add_check_command(commands, common)
     add_backup_commands(commands, common)
     add_upgrade_commands(commands, common)

@@ -12,9 +12,10 @@ _shtab_memoryd_user_subparsers=(erase)
 _shtab_memoryd_sandbox_subparsers=(open list close)
 _shtab_memoryd_grant_subparsers=(list memories forget)
 _shtab_memoryd_token_subparsers=(issue attenuate inspect revoke rotate)
-_shtab_memoryd_subparsers=(serve check backup restore upgrade downgrade status gc decay enrich reembed compact metrics verify export import review jobs consolidate reflect sessions users user sandbox grant token audit inspect http completion)
+_shtab_memoryd_subparsers=(serve init check backup restore upgrade downgrade status gc decay enrich reembed compact metrics verify export import review jobs consolidate reflect sessions users user sandbox grant token audit inspect http completion)
 
 _shtab_memoryd_serve_option_strings=(-h --help --config --data-dir --socket --reopen-sandboxes)
+_shtab_memoryd_init_option_strings=(-h --help --config --data-dir --socket --for --host --dry-run --json)
 _shtab_memoryd_check_option_strings=(-h --help --config --data-dir --socket --json --quiet --migrate --adopt --accept-loss)
 _shtab_memoryd_backup_take_option_strings=(-h --help --config --data-dir --socket --json --encrypt-to)
 _shtab_memoryd_backup_list_option_strings=(-h --help --config --data-dir --socket --json)
@@ -71,6 +72,7 @@ _shtab_memoryd_http_option_strings=(-h --help --config --data-dir --socket --lis
 _shtab_memoryd_completion_option_strings=(-h --help)
 _shtab_memoryd_option_strings=(-h --help --version)
 
+_shtab_memoryd_init___host_choices=(claude cursor vscode codex)
 _shtab_memoryd_backup_pos_0_choices=(take list verify prune snapshot)
 _shtab_memoryd_export___format_choices=(jsonl parquet)
 _shtab_memoryd_import___on_conflict_choices=(fail skip)
@@ -85,11 +87,15 @@ _shtab_memoryd_token_pos_0_choices=(issue attenuate inspect revoke rotate)
 _shtab_memoryd_audit___door_choices=(admin sandbox shared tcp daemon)
 _shtab_memoryd_audit___outcome_choices=(OK refused NOT_FOUND INVALID_ARGUMENT ABORTED UNAVAILABLE INTERNAL CANCELLED DATA_LOSS PERMISSION_DENIED RESOURCE_EXHAUSTED UNAUTHENTICATED UNIMPLEMENTED)
 _shtab_memoryd_completion_pos_0_choices=(bash zsh fish)
-_shtab_memoryd_pos_0_choices=(serve check backup restore upgrade downgrade status gc decay enrich reembed compact metrics verify export import review jobs consolidate reflect sessions users user sandbox grant token audit inspect http completion)
+_shtab_memoryd_pos_0_choices=(serve init check backup restore upgrade downgrade status gc decay enrich reembed compact metrics verify export import review jobs consolidate reflect sessions users user sandbox grant token audit inspect http completion)
 
 _shtab_memoryd_serve__h_nargs=0
 _shtab_memoryd_serve___help_nargs=0
 _shtab_memoryd_serve___reopen_sandboxes_nargs=0
+_shtab_memoryd_init__h_nargs=0
+_shtab_memoryd_init___help_nargs=0
+_shtab_memoryd_init___dry_run_nargs=0
+_shtab_memoryd_init___json_nargs=0
 _shtab_memoryd_check__h_nargs=0
 _shtab_memoryd_check___help_nargs=0
 _shtab_memoryd_check___json_nargs=0

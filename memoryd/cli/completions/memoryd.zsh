@@ -23,6 +23,7 @@ _shtab_memoryd_commands() {
     grant:'look at grants, and clean up what came through one'
     http:'Serves the methods that a sandbox may call over HTTP. Each request needs a token of memoryd, which the daemon checks as it does on its shared socket.'
     import:'Store what an export holds, or what another system has kept; what is there already stays as it is.'
+    init:'Makes a first setup for the user who runs it, asks nothing, and leaves alone what is there already. Run it again once the daemon runs: it then makes the first grant.'
     inspect:'Shows pages on loopback to the one browser that opens the link which it prints; Ctrl-C ends it.'
     jobs:'Show, start, and cancel the daemon'"'"'s own work.'
     metrics:'Print figures of the running daemon for Prometheus (metrics.enabled).'
@@ -415,6 +416,20 @@ _shtab_memoryd_import_options=(
 
 # guard to ensure default positional specs are added only once per session
 _shtab_memoryd_import_defaults_added=0
+
+_shtab_memoryd_init_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--config[TOML file (default\: memoryd.toml where XDG says)]:FILE:"
+  "--data-dir[where the database is]:DIR:"
+  "--socket[the admin socket]:PATH:"
+  "--for[whose memory it is (the login name)]:USER:"
+  "--host[which host of MCP is told (claude)]:host:(claude cursor vscode codex)"
+  "--dry-run[only tell what would be made]"
+  "--json[print JSON]"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_memoryd_init_defaults_added=0
 
 _shtab_memoryd_inspect_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
@@ -875,6 +890,7 @@ _shtab_memoryd() {
         grant) _shtab_memoryd_grant ;;
         http) _arguments -C -s $_shtab_memoryd_http_options ;;
         import) _arguments -C -s $_shtab_memoryd_import_options ;;
+        init) _arguments -C -s $_shtab_memoryd_init_options ;;
         inspect) _arguments -C -s $_shtab_memoryd_inspect_options ;;
         jobs) _shtab_memoryd_jobs ;;
         metrics) _arguments -C -s $_shtab_memoryd_metrics_options ;;
