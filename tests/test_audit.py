@@ -9,8 +9,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from memoryd.audit import reading
 from memoryd.audit.log import AuditLog
-from memoryd.audit.reading import audit_files, read_audit
+from memoryd.audit.reading import audit_files, last_records, read_audit
 from memoryd.errors import Unavailable as NotWritten
 from memoryd.model.call_context import CallContext
 from memoryd.model.change import ChangeSet
@@ -281,3 +282,22 @@ def test_following_goes_on_over_a_rotation(folder):
     assert [f"call{n}" for n in range(100)] == seen
     assert len(audit_files(path)) > 1
     log.close()
+
+
+def test_the_last_records_are_read_from_the_end_over_blocks_and_files(folder, monkeypatch):
+    monkeypatch.setattr(reading, "BLOCK", 64)  # so that lines lie over several blocks
+    path = folder / "a.jsonl"
+    old = folder / "a-20261101T000000Z.jsonl"
+    old.write_text("".join(f'{{"n": {n}, "text": "{"x" * (n % 90)}"}}\n' for n in range(100)))
+    path.write_text("".join(f'{{"n": {n}}}\n' for n in range(100, 130)) + '{"n": 130')  # the last is being written
+    every = [record["n"] for record in last_records(path, 1000, lambda _: True)]
+    assert list(range(129, -1, -1)) == every == [record["n"] for record in read_audit(path)][::-1]
+    assert [129, 128] == [record["n"] for record in last_records(path, 2, lambda _: True)]
+    assert [90, 80] == [record["n"] for record in last_records(path, 2, lambda record: record["n"] in {80, 90})]
+    near = last_records(path, 1000, lambda _: True, most_bytes=200)
+    assert 129 == near[0]["n"]
+    assert 5 < len(near) < 30
+    with path.open("a") as file:
+        file.write(", broken\n[1]\n")
+    assert [129] == [record["n"] for record in last_records(path, 1, lambda _: True)]
+    assert [] == last_records(folder / "none.jsonl", 5, lambda _: True)

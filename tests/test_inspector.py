@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import socket
 import stat
 
 import httpx
@@ -141,6 +142,19 @@ def test_a_body_that_is_too_large_is_refused(site):
     assert 413 == answer.status_code
 
 
+def test_idle_connections_of_others_shut_no_one_out(inspected):
+    with started(inspected) as (link, _):
+        host, port = link.split("/")[2].split(":")
+        idle = [socket.create_connection((host, int(port))) for _ in range(560)]
+        try:
+            for _ in range(5):
+                assert httpx.get(f"http://{host}:{port}/", timeout=20).status_code == 403
+                idle.append(socket.create_connection((host, int(port))))
+        finally:
+            for one in idle:
+                one.close()
+
+
 def test_every_page_is_there_and_has_one_heading(site, alice):
     alice.add("my wife Sarah likes Italian food")
     for path, name, of_owner in PAGES:
@@ -176,7 +190,7 @@ def test_a_grant_shows_what_it_wrote_and_is_revoked_and_cleaned_up(site, alice):
     assert "research agent" in shown(site.get("grants"))
     assert "The hotel is booked" in shown(site.get(f"grants/{grant_id}"))
     assert "was revoked" in shown(site.post(f"grants/{grant_id}/revoke", owner=""))
-    assert "1 memories came through it" in shown(site.get(f"grants/{grant_id}/clean"))
+    assert "1 memory came through it" in shown(site.get(f"grants/{grant_id}/clean"))
     assert 1 == len(alice.page().memories)
     site.post(f"grants/{grant_id}/clean", owner="")
     assert () == alice.page().memories

@@ -13,8 +13,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Sighting", "audit_files", "last_records", "read_audit", "sighting_of"]
+__all__ = ["MOST_TAIL", "REFUSED", "Sighting", "audit_files", "last_records", "read_audit", "sighting_of"]
 
+REFUSED = frozenset({"UNAUTHENTICATED", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "UNIMPLEMENTED"})
+"""The outcomes of calls that were not let through."""
 BLOCK = 1 << 16  # bytes that are read from the end of a file at once
 MOST_TAIL = 8 << 20  # bytes that are looked through for the last records: some 30,000
 

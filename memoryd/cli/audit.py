@@ -14,7 +14,7 @@ from typing import Any
 from memory_cli.output import as_json, list_json, one_line
 from memory_cli.parser import parse_past
 
-from memoryd.audit.reading import read_audit
+from memoryd.audit.reading import REFUSED, read_audit
 from memoryd.daemon.schedule import JOBS
 from memoryd.errors import InvalidArgument
 from memoryd.model.work import EXTRACTION_JOB, LLM_EXTRACTION_JOB
@@ -25,8 +25,7 @@ __all__ = ["add_audit_command"]
 
 _DOORS = ("admin", "sandbox", "shared", "tcp", "daemon")
 _CODES = ("NOT_FOUND", "INVALID_ARGUMENT", "ABORTED", "UNAVAILABLE", "INTERNAL", "CANCELLED", "DATA_LOSS")
-_REFUSED = {"UNAUTHENTICATED", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "UNIMPLEMENTED"}
-_OUTCOMES = ("OK", "refused", *_CODES, *sorted(_REFUSED))
+_OUTCOMES = ("OK", "refused", *_CODES, *sorted(REFUSED))
 
 
 def _matches(record: dict[str, Any], args: argparse.Namespace) -> bool:
@@ -46,7 +45,7 @@ def _matches(record: dict[str, Any], args: argparse.Namespace) -> bool:
             )
             if wanted
         )
-        and (not args.outcome or outcome == args.outcome or (args.outcome == "refused" and outcome in _REFUSED))
+        and (not args.outcome or outcome == args.outcome or (args.outcome == "refused" and outcome in REFUSED))
         and (not args.id or any(item.startswith(args.id) for item in ids))
         and (args.since is None or datetime.fromisoformat(time) >= args.since)
         and (args.until is None or datetime.fromisoformat(time) < args.until)

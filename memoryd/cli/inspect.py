@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from memory_cli.common import path_of
-from memory_cli.output import one_line
 
-from memoryd.cli.chains import chain_row, read_chains
+from memoryd.cli.chains import chain_row
 from memoryd.errors import InvalidArgument
 from memoryd.web.listen import Listen
 
@@ -112,7 +111,10 @@ def _audit(log: str, limit: int, matches: Callable[[dict[str, Any]], bool]) -> S
 
 
 def _backups(folder: str) -> Sequence[Mapping[str, Any]]:
-    from memoryd.backup.folder import stores_in
+    from memoryd.backup.folder import chains_of, stores_in
 
-    found = [chain for store in stores_in(Path(folder)) for chain in read_chains(store, in_brief=True)]
-    return [{**chain_row(chain), "reason": one_line(chain.header.get("reason", ""))} for chain in found]
+    rows: list[dict[str, Any]] = []
+    faults = list[str]()
+    for store in stores_in(Path(folder)):
+        rows += map(chain_row, chains_of(store, faults, in_brief=True))
+    return [*rows, *({"fault": fault} for fault in faults)]

@@ -105,6 +105,11 @@ class Session:
     """Who was looked at last."""
 
 
+def _count(number: int, one: str, many: str = "") -> str:
+    """Return a number with what it counts: `1 memory`, `2 memories`."""
+    return f"{number:,} {one if number == 1 else many or f'{one}s'}".replace(",", "\u202f")
+
+
 def _size(count: int) -> str:
     """Return a number of bytes as people write it."""
     value = float(count)
@@ -171,6 +176,7 @@ def environment(now: Callable[[], datetime]) -> Environment:
         "line": as_line,
         "tojson_text": lambda value: json.dumps(value, ensure_ascii=False),
         "local": local,
+        "count": _count,
         "audit_time": _audit_time,
         "words": lambda text: in_words(text, MOST_IN_WORDS),
         "marked": marked,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import resource
 import socket
-from typing import Any
+from typing import Any, ClassVar
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -21,16 +21,27 @@ GRACE_S = 5  # for calls under way when the server is to end
 
 
 class BoundedConnection(H11Protocol):
-    """A connection that sends its request in time; of more than so many the others are closed at once."""
+    """
+    A connection that sends its request in time.
+
+    Of more than so many, the one that has waited longest for a request makes room; where none waits, the new one goes.
+    """
 
     most = 512
+    waiting: ClassVar[dict[BoundedConnection, None]] = {}
+    """Those that have no request under way, the one that has waited longest first."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin, or end at once."""
         self._timer: asyncio.TimerHandle | None = None
         if len(self.connections) >= self.most:
-            transport.abort()
-            return
+            longest = next(iter(self.waiting), None)
+            if longest is None:
+                transport.abort()
+                return
+            longest.stop_waiting()
+            longest.transport.abort()
+            self.connections.discard(longest)  # it is told only once the event loop goes on
         super().connection_made(transport)
         self._watch()
 
@@ -42,21 +53,24 @@ class BoundedConnection(H11Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop waiting."""
-        self._stop()
+        self.stop_waiting()
         if self.transport is not None:
             super().connection_lost(exc)
 
     def _watch(self) -> None:
         """Wait so long for the headers of a request, and no longer."""
         if self.cycle is not None and not self.cycle.response_complete:
-            self._stop()
+            self.stop_waiting()
         elif self._timer is None:
             self._timer = self.loop.call_later(RECEIVE_S, self.transport.close)
+            self.waiting[self] = None
 
-    def _stop(self) -> None:
+    def stop_waiting(self) -> None:
+        """Wait for no request any more."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+            self.waiting.pop(self, None)
 
 
 def _most_connections() -> int:

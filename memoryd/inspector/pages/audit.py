@@ -7,11 +7,10 @@ from typing import Any
 
 from starlette.responses import Response
 
-from memoryd.audit.reading import MOST_TAIL
+from memoryd.audit.reading import MOST_TAIL, REFUSED
 from memoryd.inspector.view import View
 
 SHOWN = 100
-REFUSED = frozenset({"UNAUTHENTICATED", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "UNIMPLEMENTED"})
 FOLLOW_S = 2  # between two looks
 NAMES = ("rpc", "user_id", "grant_id", "id", "outcome")
 

@@ -83,8 +83,8 @@ async def _preview(view: View) -> Response:
 async def _delete(view: View) -> Response:
     shared, with_memories = bool(view.form.get("shared")), bool(view.form.get("with_memories"))
     gone = await view.client.delete_thread(view.form.get("id", ""), shared=shared, with_memories=with_memories)
-    learnt = f", {len(gone.memory_ids)} memories" if with_memories else ""
-    view.say(f"erased the conversation for good: {gone.thread.message_count} messages{learnt}")
+    learnt = f", and {len(gone.memory_ids)} that were learnt from them" if with_memories else ""
+    view.say(f"erased the conversation for good; messages: {gone.thread.message_count}{learnt}")
     return view.back("conversations")
 
 
