@@ -20,6 +20,6 @@ class Sources:
     audit: Callable[[int, Callable[[dict[str, Any]], bool]], Sequence[dict[str, Any]]]
     """The last records of the audit log that a condition lets through, newest first; OSError where none can be read."""
     backups: Callable[[str], Sequence[Mapping[str, Any]]]
-    """The chains of a folder of backups, and a `fault` for each damaged one; StoreRefused, OSError where none is there."""
+    """The chains of a folder of backups; a damaged one is a `fault`. StoreRefused, OSError where none is there."""
     figures: Figures
     now: Callable[[], datetime]
