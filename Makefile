@@ -9,7 +9,7 @@ SERVICES := $(filter %_service.proto,$(PROTOS))
 DATA ?=
 JOBS ?= 3  # tests at a time: on two cores, a third uses what the others wait
 
-.PHONY: typescript openapi openapi-check web-tools screenshots other-python help setup demo serve test quick check proto stubs-check client client-check completion completion-check graph graph-check lint types architecture bench eval ablate tune compare compare-others test-llm test-mcp test-adapters train-readers fuzz properties soak dashboard faults crash attack mutants lock wheel release model-wheel deb test-deb test-image clean
+.PHONY: typescript test-typescript openapi openapi-check web-tools screenshots other-python help setup demo serve test quick check proto stubs-check client client-check completion completion-check graph graph-check lint types architecture bench eval ablate tune compare compare-others test-llm test-mcp test-adapters train-readers fuzz properties soak dashboard faults crash attack mutants lock wheel release model-wheel deb test-deb test-image clean
 
 help:  ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -158,6 +158,14 @@ npm = node $$wheel/lib/node_modules/npm/bin/npm-cli.js
 	@cp tests/scenes/*.mjs tests/scenes/package.json tests/scenes/tsconfig.json $(TS)/examples/*.ts .venv-web/user
 	@$(call in_node,.venv-web/user) && $(npm) install --ignore-scripts --no-audit --no-fund --loglevel=error ../typescript/memoryd-*.tgz > /dev/null && node node_modules/typescript/bin/tsc -p .
 	@touch $@
+
+.venv-web/.hosts: .venv-web/.typescript $(wildcard tests/typescript_hosts/*.json tests/typescript_hosts/*.mjs $(TS)/examples/*.mjs)
+	@rm -rf .venv-web/hosts && mkdir -p .venv-web/hosts && cp tests/typescript_hosts/*.json tests/typescript_hosts/*.mjs $(TS)/examples/*.mjs .venv-web/hosts
+	@$(call in_node,.venv-web/hosts) && $(npm) ci --ignore-scripts --no-audit --no-fund --loglevel=error > /dev/null && $(npm) install --no-save --ignore-scripts --no-audit --no-fund --loglevel=error ../typescript/memoryd-*.tgz > /dev/null
+	@touch $@
+
+test-typescript: $(READY) .venv-web/.hosts  ## The npm package's examples with the Vercel AI SDK and Mastra (brings them along)
+	$(BIN)/python -m pytest tests/typescript_hosts/acceptance.py
 
 typescript: $(READY) .venv-web/.ready  ## Regenerate client/typescript/src/gen from proto/ with protoc-gen-es
 	@rm -rf .venv-web/generator && mkdir -p .venv-web/generator && cp $(TS)/package.json $(TS)/package-lock.json .venv-web/generator

@@ -1,0 +1,1 @@
+"""The examples of the npm package with the frameworks that they are for."""
