@@ -40,7 +40,7 @@ MUTANTS_OF_PAGES = [
         PAGES,
     ),
     ("memoryd/inspector/shown_text.py", "        elif left <= 0:", "        elif False:", PARTS),
-    ("memoryd/inspector/shown_text.py", "        or combining > MOST_COMBINING\n", "", SITE),
+    ("memoryd/inspector/shown_text.py", "        or combining > MOST_COMBINING\n", "", PARTS),
     (
         "memoryd/inspector/shown_text.py",
         "            parts.append(escape(piece))",

@@ -103,9 +103,9 @@ def test_what_a_search_finds_is_one_link_away(site, alice):
 
 
 def test_contested_pairs_are_found_across_pages(site, alice):
-    for name in NAMES:
-        alice.add(f"{name} works as a teacher")
-        alice.add(f"{name} works as a translator")
+    for trade in ("teacher", "translator"):  # so that the halves of a pair lie on two pages
+        for name in NAMES:
+            alice.add(f"{name} works as a {trade}")
     seen = 0
     page = site.get("contested", **whose(alice))
     while "Pair" in shown(page):

@@ -54,6 +54,7 @@ def test_what_hides_elsewhere_is_marked(text):
 
 
 def test_marks_take_no_more_room_than_a_page_has():
+    assert "12 hidden characters" in marked("a" + "\u0301" * 20)  # they would cover the lines above
     assert "250000 hidden characters" in marked("\x01" * 250_000)
     assert len(marked("a\x01" * 125_000)) < 1_000_000
     assert 60 == marked("a\x01" * 1000).count("mark")
