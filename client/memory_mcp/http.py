@@ -22,6 +22,7 @@ from memory_mcp.server import make_server
 from memoryd.errors import InvalidArgument
 from memoryd.web.bodies import Refused, whole_body
 from memoryd.web.listen import Listen
+from memoryd.web.names import names_of
 from memoryd.web.server import run
 
 __all__ = ["serve"]
@@ -78,7 +79,7 @@ class Doorkeeper:
 
 def application(callers: ByToken, host: str = "127.0.0.1") -> ASGIApp:
     """Return the ASGI application for an address; requests without a token that counts get 401."""
-    names = dict.fromkeys(("127.0.0.1", "localhost", "[::1]", f"[{host}]" if ":" in host else host))
+    names = sorted(names_of(host))
     app = make_server(callers).streamable_http_app(
         streamable_http_path=PATH,
         json_response=True,

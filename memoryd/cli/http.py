@@ -12,7 +12,7 @@ from typing import Any
 from memoryd.cli.places import settle
 from memoryd.errors import InvalidArgument, MemorydError, Unauthenticated
 from memoryd.web.listen import Listen
-from memoryd.web.names import LOOPBACK
+from memoryd.web.names import names_of
 
 __all__ = ["add_http_command"]
 
@@ -76,7 +76,7 @@ def _http(args: argparse.Namespace) -> int:
             return grpc.aio.insecure_channel(target, options=options)
         return grpc.aio.secure_channel(target, tls, options=options)
 
-    names: Sequence[str] = args.host or sorted({*LOOPBACK, *([listen.host] if listen.host else [])})
+    names: Sequence[str] = args.host or sorted(names_of(listen.host))
     scheme = "https" if secured else "http"
     with listen.opened() as opened:
         print(f"memoryd: {listen.url_of(opened, scheme=scheme)}", file=sys.stderr, flush=True)

@@ -38,13 +38,11 @@ class Failure(Exception):
         self.headers = headers or {}
 
     @classmethod
-    def at_the_door(cls, code: str, reason: str, message: str, *, field: str = "", **more: Any) -> Failure:
+    def at_the_door(cls, code: str, reason: str, message: str, **more: Any) -> Failure:
         """Return one that the daemon was not asked for, with the details that it would have."""
-        details = [_packed(ErrorInfo(reason=reason, domain="memoryd"))]
-        if field:
-            violation = BadRequest.FieldViolation(field=field, description=message)
-            details.append(_packed(BadRequest(field_violations=[violation])))
-        return cls(code, message, *details, **more)
+        packed = Packed()
+        packed.Pack(ErrorInfo(reason=reason, domain="memoryd"))
+        return cls(code, message, packed, **more)
 
     def body(self) -> bytes:
         """Return the answer's body."""
@@ -52,12 +50,6 @@ class Failure(Exception):
         if self.details:
             told["details"] = [_detail(detail) for detail in self.details]
         return json.dumps(told, ensure_ascii=False).encode()
-
-
-def _packed(message: ErrorInfo | BadRequest) -> Packed:
-    packed = Packed()
-    packed.Pack(message)
-    return packed
 
 
 def _detail(packed: Packed) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from memoryd.errors import (
     TrustTooLow,
     Unavailable,
 )
-from memoryd.inspector.entry import Entry
+from memoryd.inspector.entry import NOT_OURS, Entry
 from memoryd.inspector.pages import ROUTES
 from memoryd.inspector.sources import Sources
 from memoryd.inspector.view import FOLDER, Session, View, environment
@@ -93,18 +93,15 @@ class _Inspector:
         """Let in the browser that brings the link first."""
         entry = self._entry
         if not entry.is_ours(request.headers.get("host", "")):
-            return _refuse(
-                "the host or the port is not that of this server; where it is forwarded, forward the same port"
-            )
+            return _refuse(NOT_OURS)
         if request.method != "GET":  # whoever only looks at the link does not use it up
             return _refuse("open the link in a browser")
         cookie = entry.use(request.path_params["link"])
         if not cookie:
             return _refuse("this link was used; run memoryd inspect again for another one")
         answer = RedirectResponse(f"{entry.base}/", 303, headers=HEADERS)
-        answer.set_cookie(
-            entry.cookie_name, cookie, path=entry.base, httponly=True, samesite="lax"
-        )  # strict would not be sent after a link on a page of another site
+        # samesite="strict" would not be sent after a link on a page of another site
+        answer.set_cookie(entry.cookie_name, cookie, path=entry.base, httponly=True, samesite="lax")
         return answer
 
     async def no_icon(self, _request: Request) -> Response:

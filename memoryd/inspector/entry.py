@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from starlette.requests import Request
 
-from memoryd.web.names import LOOPBACK, host_of
+from memoryd.web.names import host_of, names_of
 
 __all__ = ["NOT_OURS", "Entry"]
 
@@ -33,7 +33,7 @@ class Entry:
         whoever forwards it chooses one.
         """
         self.port = port
-        self._names = LOOPBACK | {f"[{host}]" if ":" in host else host}
+        self._names = names_of(host)
         self.base = f"/{secret(PATH_BYTES)}"
         self.csrf = secret(SECRET_BYTES)
         self.cookie_name = f"memoryd_{secret(PATH_BYTES)}"  # another server of this host cannot set one that hides ours

@@ -13,6 +13,7 @@ from ipaddress import ip_address
 from pathlib import Path
 
 from memoryd.errors import InvalidArgument
+from memoryd.web.names import in_address
 
 __all__ = ["Listen"]
 
@@ -99,8 +100,7 @@ class Listen:
         """Return where a client finds a path of the server."""
         if self.path:
             return f"unix:{self.path}, path {at}"
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{scheme}://{host}:{opened.getsockname()[1]}{at}"
+        return f"{scheme}://{in_address(self.host)}:{opened.getsockname()[1]}{at}"
 
 
 def _remove_stale(path: str) -> None:
