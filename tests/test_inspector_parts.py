@@ -14,6 +14,7 @@ from memoryd.inspector.entry import Entry
 from memoryd.inspector.figures import PLOTS, Figures, Reading, parse, quantile
 from memoryd.inspector.graph import Person, drawn
 from memoryd.inspector.shown_text import MOST_LINES, MOST_SHOWN, as_block, as_line, beginning, in_words, is_cut, marked
+from memoryd.web.names import names_of
 
 
 def test_marks_stand_for_what_cannot_be_seen():
@@ -137,6 +138,14 @@ def test_a_plot_has_a_scale_and_gaps():
     [path] = re.findall(r'line-1" d="([^"]+)"', picture)
     assert 2 == path.count("M")
     assert "Nothing was measured" in lines(times[:1], [("a", [1.0])], "", "")
+
+
+@pytest.mark.parametrize(
+    ("host", "more"),
+    [("", set()), ("127.0.0.1", set()), ("::1", set()), ("127.0.0.2", {"127.0.0.2"}), ("::", {"[::]"})],
+)
+def test_a_server_answers_to_loopback_and_its_host_as_requests_name_it(host, more):
+    assert names_of(host) == {"127.0.0.1", "localhost", "[::1]"} | more
 
 
 def test_a_host_of_a_request_is_ours_or_not():
