@@ -9,7 +9,7 @@ SERVICES := $(filter %_service.proto,$(PROTOS))
 DATA ?=
 JOBS ?= 3  # tests at a time: on two cores, a third uses what the others wait
 
-.PHONY: typescript test-typescript openapi openapi-check web-tools screenshots other-python help setup demo serve test quick check proto stubs-check client client-check completion completion-check graph graph-check lint types architecture bench eval ablate tune compare compare-others test-llm test-mcp test-adapters train-readers fuzz properties soak dashboard faults crash attack mutants lock wheel release model-wheel deb test-deb test-image clean
+.PHONY: typescript test-typescript openapi openapi-check reference reference-check web-tools screenshots other-python help setup demo serve test quick check proto stubs-check client client-check completion completion-check graph graph-check lint types architecture bench eval ablate tune compare compare-others test-llm test-mcp test-adapters train-readers fuzz properties soak dashboard faults crash attack mutants lock wheel release model-wheel deb test-deb test-image clean
 
 help:  ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -47,7 +47,7 @@ other-python:  ## Try another Python: make other-python PYTHON=python3.13 (a par
 	$(OTHER)/bin/pip install -q --no-deps --no-build-isolation -e .
 	$(OTHER)/bin/python -m pytest tests/knowledge tests/test_token.py tests/test_client.py tests/test_cli.py
 
-check: $(READY) lint types architecture stubs-check client-check completion-check graph-check openapi-check  ## Everything but the tests
+check: $(READY) lint types architecture stubs-check client-check completion-check graph-check openapi-check reference-check  ## Everything but the tests
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -100,6 +100,12 @@ openapi: $(READY)  ## Write memoryd/http/openapi.json from proto/
 
 openapi-check: $(READY)
 	$(BIN)/python -m memoryd.http.generate_openapi --check
+
+reference: $(READY)  ## Write docs/reference/ from the contract, the table of keys and the parsers
+	$(BIN)/python deploy/site/generate_reference.py
+
+reference-check: $(READY)
+	$(BIN)/python deploy/site/generate_reference.py --check
 
 bench: $(READY)  ## Measure latency, throughput, memory and start-up (minutes)
 	$(BIN)/python -m tests.bench $(ARGS)

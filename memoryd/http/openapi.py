@@ -13,7 +13,7 @@ from google.protobuf.descriptor_pb2 import (
     MethodOptions,
 )
 
-__all__ = ["document"]
+__all__ = ["ENUM", "FIELD_OF", "MESSAGE", "METHOD_OF", "SERVICE", "VALUE_OF", "comments_of", "document"]
 
 Field = FieldDescriptorProto
 KNOWN: Mapping[str, Mapping[str, Any]] = {
@@ -54,7 +54,7 @@ def document(contract: FileDescriptorSet, wanted: Sequence[str], version: str) -
     tags = []
     for name in wanted:
         file = book.files[name]
-        comments = _comments(file)
+        comments = comments_of(file)
         for n, service in enumerate(file.service):
             full = f"{file.package}.{service.name}"
             tags.append({"name": service.name, "description": comments.get((SERVICE, n), "")})
@@ -109,7 +109,7 @@ def _content(schema: Mapping[str, Any], **more: Any) -> dict[str, Any]:
     return {"content": {"application/json": {"schema": schema}}, **more}
 
 
-def _comments(file: FileDescriptorProto) -> dict[tuple[int, ...], str]:
+def comments_of(file: FileDescriptorProto) -> dict[tuple[int, ...], str]:
     """Return the comment before each thing of a file, by its path."""
     found = {}
     for place in file.source_code_info.location:
@@ -128,7 +128,7 @@ class _Book:
         self._enums: dict[str, dict[str, Any]] = {}
         self._named: list[str] = []
         for file in contract.file:
-            comments = _comments(file)
+            comments = comments_of(file)
             for n, message in enumerate(file.message_type):
                 self._take(f".{file.package}.{message.name}", message, (MESSAGE, n), comments)
             for n, enum in enumerate(file.enum_type):
