@@ -9,7 +9,7 @@ SERVICES := $(filter %_service.proto,$(PROTOS))
 DATA ?=
 JOBS ?= 3  # tests at a time: on two cores, a third uses what the others wait
 
-.PHONY: typescript test-typescript openapi openapi-check reference reference-check web-tools screenshots other-python help setup demo serve test quick check proto stubs-check client client-check completion completion-check graph graph-check lint types architecture bench eval ablate tune compare compare-others test-llm test-mcp test-adapters train-readers fuzz properties soak dashboard faults crash attack mutants lock wheel release model-wheel deb test-deb test-image clean
+.PHONY: typescript test-typescript openapi openapi-check reference reference-check site site-check web-tools screenshots other-python help setup demo serve test quick check proto stubs-check client client-check completion completion-check graph graph-check lint types architecture bench eval ablate tune compare compare-others test-llm test-mcp test-adapters train-readers fuzz properties soak dashboard faults crash attack mutants lock wheel release model-wheel deb test-deb test-image clean
 
 help:  ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -47,7 +47,7 @@ other-python:  ## Try another Python: make other-python PYTHON=python3.13 (a par
 	$(OTHER)/bin/pip install -q --no-deps --no-build-isolation -e .
 	$(OTHER)/bin/python -m pytest tests/knowledge tests/test_token.py tests/test_client.py tests/test_cli.py
 
-check: $(READY) lint types architecture stubs-check client-check completion-check graph-check openapi-check reference-check  ## Everything but the tests
+check: $(READY) lint types architecture stubs-check client-check completion-check graph-check openapi-check reference-check site-check  ## Everything but the tests
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -106,6 +106,19 @@ reference: $(READY)  ## Write docs/reference/ from the contract, the table of ke
 
 reference-check: $(READY)
 	$(BIN)/python deploy/site/generate_reference.py --check
+
+# What draws the diagrams of the site: one file of the npm package, held to its digest.
+.venv-web/mermaid.min.js: .venv-web/.ready deploy/site/mermaid.sha256
+	@$(call in_node,.venv-web) && $(npm) pack --silent mermaid@11.12.2 > /dev/null && tar xzf mermaid-11.12.2.tgz --strip-components=2 package/dist/mermaid.min.js && rm mermaid-11.12.2.tgz && sha256sum --quiet -c ../deploy/site/mermaid.sha256
+	@touch $@
+
+site: $(READY)  ## Build the site of docs/ into build/site, with its reference, search and diagrams
+	@$(MAKE) -s .venv-web/mermaid.min.js || echo "npm's registry cannot be reached: the diagrams are shown as their text"
+	@$(MAKE) -s site-check
+	@echo "look at it: $(BIN)/python -m http.server --bind 127.0.0.1 --directory build/site 8000"
+
+site-check: $(READY)
+	@said=$$(NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build -f deploy/site/mkdocs.yml 2>&1) || { echo "$$said"; exit 1; }
 
 bench: $(READY)  ## Measure latency, throughput, memory and start-up (minutes)
 	$(BIN)/python -m tests.bench $(ARGS)

@@ -122,7 +122,7 @@ def test_every_make_target_that_is_named_exists():
 
 
 GUIDES = [
-    "README.md", "quick-start.md", "sandbox-guide.md", "search.md", "conversations.md", "context.md", "learning.md",
+    "README.md", "quick-start.md", "sandbox-guide.md", "search.md", "agent-loop.md", "context.md", "learning.md",
     "notes.md", "mcp.md", "adapters.md", "mem0.md", "import.md",
     "doors.md",
 ]  # fmt: skip
@@ -137,7 +137,7 @@ def test_the_python_of_the_guides_runs(name, daemon, user, monkeypatch, capfd):
     assert programs
     for program in programs:
         exec(compile(program, name, "exec"), {})  # noqa: S102  our own documentation
-    assert capfd.readouterr().out or name == "conversations.md"  # which asserts by itself
+    assert capfd.readouterr().out or name == "agent-loop.md"  # which asserts by itself
 
 
 def test_the_unit_holds_what_the_daemon_relies_on():

@@ -1,5 +1,5 @@
 """
-Write docs/reference/ from the contract, the table of keys and the parsers, so that it cannot lag behind them.
+Write docs/reference/ from the contract, the table of keys, the parsers and the client, and the list of decisions.
 
     python deploy/site/generate_reference.py            writes the pages
     python deploy/site/generate_reference.py --check    fails if one of them is stale
@@ -12,37 +12,42 @@ from pathlib import Path
 
 from command_pages import command_pages
 from contract_pages import contract_pages
+from decision_page import decision_page
 from key_page import key_page
 from markdown import made_by
+from python_page import python_page
 
 from memoryd.http.door import FILES
 from memoryd.http.generate_openapi import contract
 
-FOLDER = Path(__file__).parents[2] / "docs" / "reference"
-BY_HAND = {"python.md"}  # names what the site reads from docstrings
+DOCS = Path(__file__).parents[2] / "docs"
 
 
 def pages() -> dict[str, str]:
-    """Return every page by its name."""
+    """Return every page by its path in docs/."""
     over_http = [file.DESCRIPTOR.name for file in FILES]
-    made = {**contract_pages(contract(), "memoryd.v1", over_http), **command_pages(), "keys.md": key_page()}
+    reference = {**contract_pages(contract(), "memoryd.v1", over_http), **command_pages()}
+    reference |= {"keys.md": key_page(), "python.md": python_page()}
+    made = {f"reference/{name}": page for name, page in reference.items()}
+    made["decisions/index.md"] = decision_page(DOCS / "decisions")
     return {name: f"{page.rstrip()}\n\n{made_by('reference')}\n" for name, page in made.items()}
 
 
 def main() -> None:
     """Write the pages, or check them."""
     wanted = pages()
-    there = {path.name: path.read_text(encoding="utf-8") for path in FOLDER.glob("*.md") if path.name not in BY_HAND}
+    paths = [*DOCS.glob("reference/*.md"), *DOCS.glob("decisions/index.md")]
+    there = {str(path.relative_to(DOCS)): path.read_text(encoding="utf-8") for path in paths}
     if "--check" in sys.argv[1:]:
         stale = sorted(name for name in {*wanted, *there} if wanted.get(name) != there.get(name))
         if stale:
-            raise SystemExit(f"docs/reference: {', '.join(stale)}: stale; run make reference")
+            raise SystemExit(f"docs: {', '.join(stale)}: stale; run make reference")
         return
-    FOLDER.mkdir(exist_ok=True)
+    (DOCS / "reference").mkdir(exist_ok=True)
     for name in there.keys() - wanted:
-        (FOLDER / name).unlink()
+        (DOCS / name).unlink()
     for name, page in wanted.items():
-        (FOLDER / name).write_text(page, encoding="utf-8")
+        (DOCS / name).write_text(page, encoding="utf-8")
 
 
 if __name__ == "__main__":

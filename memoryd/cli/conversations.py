@@ -75,7 +75,7 @@ def add_conversation_commands(commands: Any, common: argparse.ArgumentParser, cl
         "  memoryd user erase alice --agent assistant-2 --yes\n",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    erase.add_argument("user", metavar="USER", help="whom")
+    erase.add_argument("user", metavar="USER", help="the user to erase")
     erase.add_argument("--agent", metavar="ID", default="", help="only with this agent; else with all of them")
     erase.add_argument("--dry-run", action="store_true", help="only show what would go")
     erase.add_argument("--yes", action="store_true", help="do not ask")

@@ -826,7 +826,7 @@ _shtab_memoryd_user_erase_options=(
   "--dry-run[only show what would go]"
   "--yes[do not ask]"
   "--json[print JSON]"
-  ":whom:"
+  ":the user to erase:"
 )
 
 # guard to ensure default positional specs are added only once per session
