@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import json
+import socket
 import ssl
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Event, Thread
 from unicodedata import normalize
 
+import grpc
 import httpx
 import pytest
 import trustme
 from memory_client import MemoryClient
 from openapi_spec_validator import validate
 
+from memoryd.http.door import MOST_LARGE_OF_ONE
 from tests.access_helpers import METHODS, NOBODY
+from tests.doors import NO_MODEL
 from tests.http_helpers import BINARY, JSON, Caller, door, outcome_of
-from tests.support import PATIENCE_S, until
+from tests.support import PATIENCE_S, running, until
 from tests.test_http_access import SERVED
 from tests.web_helpers import hostile
 
@@ -59,6 +66,30 @@ def test_names_of_fields_are_taken_as_json_and_as_the_contract_has_them(world, h
     assert 1 == len(caller.told(LIST, {})["memories"])
 
 
+def test_a_mask_names_fields_in_either_spelling_and_a_body_may_begin_with_a_mark(world, http):
+    caller = Caller(http, world.token(user_id="masks", chat_ids=()))
+    added = caller.told(ADD, {"content": "I keep bees"})["result"]["memory"]["id"]
+    for named in ("expireTime", "expire_time", "tags,expire_time"):
+        body = f'\ufeff{{"id": "{added}", "expireTime": "2099-01-01T00:00:00Z", "updateMask": "{named}"}}'.encode()
+        answer = http.post("/memoryd.v1.MemoryService/UpdateMemory", content=body, headers=caller.headers)
+        assert 200 == answer.status_code, answer.text
+
+
+def test_who_asks_too_often_is_told_when_to_come_again(world, http):
+    caller = Caller(http, world.token(chat_ids=(), quota={"calls_per_second": 2}))
+    waits = {answer.headers.get("retry-after") for answer in (caller.send(LIST, {}) for _ in range(9))}
+    assert {None, "1"} == waits
+    large = Caller(http, world.token(chat_ids=())).send(ADD, {"content": "x" * 9000})
+    assert (429, False) == (large.status_code, "retry-after" in large.headers)
+
+
+def test_a_path_may_be_whole_as_for_a_proxy(world, address):
+    host = address.removeprefix("http://").strip("/")
+    with socket.create_connection(host.split(":")) as one:
+        one.sendall(f"GET {address}openapi.json HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())
+        assert one.recv(15).startswith(b"HTTP/1.1 200 OK")
+
+
 def test_an_error_has_the_code_the_reason_and_the_field(world, http):
     caller = Caller(http, world.token(chat_ids=()))
     answer = caller.send(ADD, {"content": ""})
@@ -75,24 +106,104 @@ def test_an_error_has_the_code_the_reason_and_the_field(world, http):
 
 
 @pytest.mark.parametrize(
-    ("body", "said"),
+    ("body", "said", "field"),
     [
-        ("{", "Failed to load JSON"), ("[]", "JSON object"), ('"x"', "JSON object"),
-        ("3", "JSON object"), ("nul", "JSON"), ('{"content": 3}', "content"),
-        ('{"contents": "x"}', 'no field named "contents"'), ('{"content": "a", "content": "b"}', "content"),
-        ('{"eventTime": "yesterday"}', "time"), ('{"kind": "MEMORY_KIND_NOTHING"}', "enum"),
-        ("[" * 200_000, "JSON object"), ('{"content": ' * 50_000, "nested"), (b"\xff\xfe", "utf-8"),
-        ('{"confidence": "NaN2"}', "confidence"), ('{"content": "\\ud800"}', ""),
+        ("{", "is no JSON", ""), ("[]", "JSON object", ""), ('"x"', "JSON object", ""), ("3", "JSON object", ""),
+        ("nul", "JSON", ""), ("[" * 200_000, "JSON object", ""), ('{"content": ' * 50_000, "nested", ""),
+        (b"\xff\xfe", "utf-8", ""), ('{"a":' + "9" * 5000 + "}", "", ""),
+        ('{"content": 3}', "content must be a string", "content"),
+        ('{"contents": "x"}', "no field named 'contents'; did you mean 'content'?", "contents"),
+        ('{"content": "a", "content": "b"}', "content is there twice", "content"),
+        ('{"eventTime": "yesterday"}', "must be a time such as 2026-05-03T12:00:00Z", "eventTime"),
+        ('{"eventTime": "2026-05-03"}', "must be a time such as", "eventTime"),
+        ('{"eventTime": 5}', "must be a time such as", "eventTime"),
+        ('{"kind": "FACT"}', "kind must be one of MEMORY_KIND_FACT, ", "kind"),
+        ('{"tags": "food"}', "tags must be a list, and each item of it a string", "tags"),
+        ('{"tags": ["a", 3]}', "tags must be a list, and each item of it a string", "tags"),
+        ('{"metadata": ["x"]}', "metadata must be an object, and each value of it a string", "metadata"),
+        ('{"confidence": "NaN2"}', "confidence must be a number", "confidence"),
+        ('{"shared": "true"}', "shared must be true or false", "shared"),
+        ('{"source": {"channnel": "x"}}', "did you mean 'channel'?", "source.channnel"),
+        ('{"source": {"messageIds": [1]}}', "source.messageIds must be a list", "source.messageIds"),
+        ('{"content": "\\ud800"}', "half of a surrogate pair", "content"),
+        ('{"tags": "\\ud800"}', "", "tags"), ('{"metadata": "\\ud800"}', "", "metadata"),
+        ('{"confidence": "\\ud800"}', "", "confidence"), ('{"kind": "\\ud800"}', "surrogate", "kind"),
+        ('{"tags": ["\\uDFFF"]}', "surrogate", "tags"), ('{"kind": [["\\ud800"]]}', "", "kind"),
+        ('{"\\ud800": 1}', "surrogate", ""), ('{"metadata": {"\\ud800": "x"}}', "surrogate", ""),
     ],
 )  # fmt: skip
-def test_a_body_that_is_none_is_refused_in_one_short_line(world, http, body, said):
+def test_a_body_that_is_none_is_refused_in_one_short_line(world, http, body, said, field):
     caller = Caller(http, world.token(chat_ids=()))
     answer = http.post(f"/memoryd.v1.{ADD}", content=body, headers=caller.headers)
     told = answer.json()
     assert ((400, "invalid_argument"), True) == ((answer.status_code, told["code"]), said in told["message"]), told
     assert "\n" not in told["message"]
-    assert len(told["message"]) <= 300
+    assert len(told["message"]) <= 500
     assert "Available Fields" not in told["message"]
+    named = [
+        one["debug"]["fieldViolations"][0]["field"] for one in told["details"] if "fieldViolations" in one["debug"]
+    ]
+    assert ([field] if field else []) == named
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ('{"requests": [' + ",".join(["{}"] * 1_300_000) + "]}", "more than 32768 fields"),
+        ('{"tags": [' + ",".join(['""'] * 1_300_000) + "]}", "tags has more than 1024 items"),
+        ('{"metadata": {' + ",".join(f'"{n}":""' for n in range(40_000)) + "}}", "more than 32768 fields"),
+    ],
+    ids=["objects", "items", "names"],
+)
+def test_json_that_would_swell_is_counted_before_it_does(world, http, body, said):
+    name = "MemoryService/BatchAddMemories" if "requests" in body else ADD
+    answer = http.post(f"/memoryd.v1.{name}", content=body, headers=Caller(http, world.token(chat_ids=())).headers)
+    assert (429, ("RESOURCE_EXHAUSTED", "LIMIT_EXCEEDED")) == (answer.status_code, outcome_of(answer))
+    assert said in answer.json()["message"]
+
+
+def test_no_large_body_is_taken_from_someone_whose_token_does_not_count(http):
+    """What comes after the first bytes is not waited for: the answer is there before the body is."""
+    taken = []
+
+    def body():
+        for _ in range(64):
+            taken.append(1)
+            yield b" " * 65_536
+
+    headers = {"Content-Type": JSON, "Authorization": "Bearer rubbish", "Expect": ""}
+    answer = http.post(f"/memoryd.v1.{ADD}", content=body(), headers=headers)
+    assert (401, NOBODY) == (answer.status_code, outcome_of(answer))
+    assert "unauthenticated" == answer.json()["code"]
+
+
+def test_one_token_takes_few_of_the_places_for_large_bodies(world, address):
+    """Others are served while one caller sends as many large bodies as it can, and slowly."""
+    host, port = address.removeprefix("http://").strip("/").split(":")
+    token = world.token(chat_ids=(), quota={"calls_per_second": 0})
+    head = (
+        f"POST /memoryd.v1.{ADD} HTTP/1.1\r\nHost: {host}\r\nContent-Type: {JSON}\r\n"
+        f"Authorization: Bearer {token}\r\nContent-Length: 4000000\r\n\r\n"
+    ).encode()
+    slow = [socket.create_connection((host, int(port))) for _ in range(MOST_LARGE_OF_ONE)]
+    try:
+        for one in slow:
+            one.sendall(head + b" " * 70_000)
+        with httpx.Client(base_url=address, timeout=PATIENCE_S) as http:
+            large = b" " * 70_000 + b'{"content": "a"}'
+
+            def sent(by: str) -> int:
+                return http.post(f"/memoryd.v1.{ADD}", content=large, headers=Caller(http, by).headers).status_code
+
+            assert until(lambda: sent(token) == 503)
+            assert 200 == sent(world.token(user_id="other", chat_ids=()))
+            assert 200 == Caller(http, token).send(LIST, {}).status_code
+            for one in slow:
+                one.close()
+            assert until(lambda: sent(token) == 200)
+    finally:
+        for one in slow:
+            one.close()
 
 
 def test_bytes_that_are_no_message_are_refused(world, http):
@@ -231,11 +342,128 @@ def test_the_daemon_goes_and_comes_back(folder):
             assert until(lambda: caller.send(LIST, {}).status_code == 200)
 
 
+def _known(request, context):
+    return b""
+
+
+def _unknown(request, context):
+    context.abort(grpc.StatusCode.UNAUTHENTICATED, "")
+
+
+class FakeDaemon:
+    """A daemon that asks for a token, and then does what a test says."""
+
+    def __init__(self, path: Path, answer) -> None:
+        self.server = grpc.server(ThreadPoolExecutor(4))
+        self.server.add_generic_rpc_handlers((self,))
+        self.server.add_insecure_port(f"unix:{path}")
+        self.answer = answer
+
+    def service(self, details):
+        if details.method.endswith("/WhoAmI"):
+            is_known = any(name == "authorization" for name, _ in details.invocation_metadata)
+            return grpc.unary_unary_rpc_method_handler(_known if is_known else _unknown)
+        return grpc.unary_unary_rpc_method_handler(self.answer)
+
+    def __enter__(self):
+        self.server.start()
+        return self
+
+    def __exit__(self, *_):
+        self.server.stop(0).wait()
+
+
+def test_a_call_ends_when_its_caller_leaves(folder):
+    begun, ended = Event(), Event()
+
+    def answer(_, context):
+        context.add_callback(ended.set)
+        begun.set()
+        ended.wait(PATIENCE_S)
+        return b""
+
+    with FakeDaemon(folder / "fake.sock", answer), door(f"unix://{folder}/fake.sock") as (address, _):
+        with httpx.Client(base_url=address, timeout=httpx.Timeout(PATIENCE_S, read=0.5)) as http:
+            with pytest.raises(httpx.ReadTimeout):
+                Caller(http, "x").send(LIST, {})
+            assert begun.is_set()
+            assert ended.wait(PATIENCE_S / 2)
+
+
+def test_a_write_whose_connection_broke_is_in_doubt(folder):
+    """The daemon may have carried it out, so no reason says that nothing was written."""
+    ended = Event()
+
+    def answer(_, context):
+        Thread(target=fake.server.stop, args=(0,)).start()
+        ended.wait(PATIENCE_S)
+        return b""
+
+    with FakeDaemon(folder / "fake.sock", answer) as fake, door(f"unix://{folder}/fake.sock") as (address, _):
+        with httpx.Client(base_url=address, timeout=PATIENCE_S) as http:
+            answer = Caller(http, "x").send("EntityService/ForgetPerson", {"name": "Sarah"})
+            ended.set()
+            away = Caller(http, "x").send(LIST, {})
+    assert (503, ("UNAVAILABLE", "")) == (answer.status_code, outcome_of(answer))
+    assert "a write may have happened" in answer.json()["message"]
+    assert (503, ("UNAVAILABLE", "UNAVAILABLE")) == (away.status_code, outcome_of(away))
+
+
+def test_a_flood_of_strangers_or_of_one_caller_takes_no_turn_of_another(world, address):
+    """The daemon refuses more than 64 calls at once on a connection, and holds each refusal for a while."""
+    busy = world.token(user_id="busy", chat_ids=(), quota={"calls_per_second": 0})
+    quiet = world.token(user_id="quiet", chat_ids=())
+    flooded = Event()
+
+    def flood(n: int) -> set[int]:
+        with httpx.Client(base_url=address, timeout=PATIENCE_S) as http:
+            statuses = set()
+            while not flooded.is_set():
+                caller = Caller(http, f"rubbish{n}.{len(statuses)}" if n % 2 else busy)
+                statuses.add(caller.send(LIST, {}).status_code)
+            return statuses
+
+    with ThreadPoolExecutor(160) as pool, httpx.Client(base_url=address, timeout=PATIENCE_S) as http:
+        floods = [pool.submit(flood, n) for n in range(160)]
+        seen = [Caller(http, quiet).send(LIST, {}).status_code for _ in range(30)]
+        flooded.set()
+        assert {200, 401} == set().union(*(one.result() for one in floods))
+    assert {200} == set(seen)
+
+
+@pytest.mark.parametrize("name", ["Authorization", "Origin", "Content-Type"])
+def test_a_header_that_counts_is_there_once(world, address, name):
+    with httpx.Client(base_url=address, timeout=PATIENCE_S) as http:
+        token = world.token(chat_ids=())
+        given = [("Authorization", f"Bearer {token}"), ("Content-Type", JSON), ("Origin", address.strip("/"))]
+        more = next((key, value) for key, value in given if key == name)
+        assert 200 == http.post(f"/memoryd.v1.{LIST}", content="{}", headers=given).status_code
+        answer = http.post(f"/memoryd.v1.{LIST}", content="{}", headers=[*given, more])
+    assert (400, True) == (answer.status_code, "twice" in answer.text)
+
+
+def test_what_the_door_refuses_is_charged_for(world, http):
+    """A body that is none costs as much as a call that is one."""
+    caller = Caller(http, world.token(chat_ids=(), quota={"calls_per_second": 4}))
+    answers = {http.post(f"/memoryd.v1.{LIST}", content="{", headers=caller.headers).status_code for _ in range(9)}
+    assert {400, 429} == answers
+
+
+def test_a_door_before_the_admin_socket_lets_no_one_in_without_a_token(folder):
+    """The daemon may be away when the door begins, so the door cannot find out."""
+    endpoint = f"unix://{folder}/run/admin.sock"
+    with door(endpoint) as (address, _), running(folder, config=NO_MODEL) as daemon:
+        assert endpoint == daemon.endpoint
+        with httpx.Client(base_url=address, timeout=PATIENCE_S) as http:
+            for caller in (Caller(http), Caller(http, "rubbish")):
+                assert until(lambda caller=caller: caller.send(LIST, {"user_id": "alice"}).status_code == 401)
+
+
 def test_it_listens_on_a_unix_socket(world, tmp_path):
     path = tmp_path / "http.sock"
     with door(world.shared, listen=f"unix:{path}") as (said, _):
         assert str(path) in said
-        with httpx.Client(transport=httpx.HTTPTransport(uds=str(path)), base_url="http://localhost") as http:
+        with httpx.Client(transport=httpx.HTTPTransport(uds=str(path)), base_url="http://any.name") as http:
             assert 200 == Caller(http, world.token(chat_ids=())).send(LIST, {}).status_code
     assert not path.exists()
 
@@ -267,7 +495,8 @@ def test_with_tls_it_is_reached_by_its_name(world, tmp_path):
     ("words", "said"),
     [
         (("--listen", "0.0.0.0:0"), "without TLS"), (("--listen", "nowhere"), "neither"),
-        (("--host", "x"), "--host is for TLS"), (("--tls-key-file", "/nothing"), "TLS needs"),
+        (("--listen", "nowhere:1"), "no address"),
+        (("--tls-key-file", "/nothing"), "TLS needs"),
         (("--tls-key-file", "/nothing", "--tls-certificate-file", "/nothing"), "/nothing"),
     ],
 )  # fmt: skip
@@ -276,6 +505,26 @@ def test_what_cannot_be_served_is_refused_in_one_line(world, words, said):
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert (done.returncode in {1, 2}, "", 1) == (True, done.stdout, len(done.stderr.splitlines()))
     assert said in done.stderr
+
+
+def test_behind_a_proxy_it_is_reached_by_the_name_of_the_proxy(world):
+    with door(world.shared, "--host", "memory.example.org") as (address, _):
+        with httpx.Client(base_url=address, timeout=PATIENCE_S) as http:
+            caller = Caller(http, world.token(chat_ids=()))
+            named = {"Host": "memory.example.org"}
+            assert 200 == caller.send(LIST, {}, **named).status_code
+            assert 200 == caller.send(LIST, {}, **named, Origin="https://memory.example.org").status_code
+            assert 403 == caller.send(LIST, {}, **named, Origin="https://evil.example.org").status_code
+            assert 421 == caller.send(LIST, {}, Host="evil.example.org").status_code
+
+
+def test_files_that_are_no_certificate_are_told_before_it_listens(world, tmp_path):
+    for name in ("cert.pem", "key.pem"):
+        (tmp_path / name).write_text("nothing")
+    words = ("--tls-certificate-file", str(tmp_path / "cert.pem"), "--tls-key-file", str(tmp_path / "key.pem"))
+    command = [sys.executable, "-m", "memoryd", "http", "--endpoint", world.shared, *words]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    assert (2, 1, True) == (done.returncode, len(done.stderr.splitlines()), "is no certificate in PEM" in done.stderr)
 
 
 def test_a_socket_that_asks_for_no_token_is_refused(world):

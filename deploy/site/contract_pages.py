@@ -29,7 +29,7 @@ ERROR = re.compile(r"([A-Z_]+ \([A-Z_]+\))")
 
 
 def contract_pages(contract: FileDescriptorSet, package: str, over_http: Collection[str]) -> dict[str, str]:
-    """Return the pages by their names: one a service, and one of the types; over_http names files of proto/."""
+    """Return the pages by their names: one a service, and one of the types; over_http names paths."""
     files = [file for file in contract.file if file.package == package]
     reference = _Reference(files, over_http)
     pages = {}
@@ -85,8 +85,9 @@ class _Reference:
             yield from ("It changes nothing, so a client may ask again at will (`NO_SIDE_EFFECTS`).", "")
         for what, name in (("Request", method.input_type), ("Answer", method.output_type)):
             yield from (f"**{what}** `{name.rpartition('.')[2]}`", "", *self._fields(name))
-        if file.name in self.over_http:
-            yield from (f"[Over HTTP](../http.md): `/{file.package}.{service}/{method.name}`", "")
+        path = f"/{file.package}.{service}/{method.name}"
+        if path in self.over_http:
+            yield from (f"[Over HTTP](../http.md): `{path}`", "")
 
     def types(self) -> Iterator[str]:
         """Yield the lines of the page of all that is neither a request nor an answer."""

@@ -17,7 +17,7 @@ from key_page import key_page
 from markdown import made_by
 from python_page import python_page
 
-from memoryd.http.door import FILES
+from memoryd.http.door import methods
 from memoryd.http.generate_openapi import contract
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -25,7 +25,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 def pages() -> dict[str, str]:
     """Return every page by its path in docs/."""
-    over_http = [file.DESCRIPTOR.name for file in FILES]
+    over_http = {method.path for method in methods()}
     reference = {**contract_pages(contract(), "memoryd.v1", over_http), **command_pages()}
     reference |= {"keys.md": key_page(), "python.md": python_page()}
     made = {f"reference/{name}": page for name, page in reference.items()}

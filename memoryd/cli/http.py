@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import ssl
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,9 +23,9 @@ EXAMPLES = """examples:
   memoryd http --listen 0.0.0.0:8443 --host memory.example.org --tls-certificate-file cert.pem --tls-key-file key.pem
   memoryd http --openapi > openapi.json
 
-  TOKEN=$(memoryd token issue --user alice --allow search,add)
-  curl -H "Authorization: Bearer $TOKEN" -H "Content-Type: application/json" \\
-    -d '{"query": "What should I avoid eating?"}' http://127.0.0.1:8766/memoryd.v1.MemoryService/SearchMemories"""
+  (umask 077; echo "Authorization: Bearer $(memoryd token issue --user alice --allow search,add)" > header)
+  curl -H @header -H "Content-Type: application/json" -d '{"query": "What should I avoid eating?"}' \\
+    http://127.0.0.1:8766/memoryd.v1.MemoryService/SearchMemories"""
 
 
 def add_http_command(commands: Any, common: argparse.ArgumentParser) -> None:
@@ -43,7 +44,13 @@ def add_http_command(commands: Any, common: argparse.ArgumentParser) -> None:
         help="127.0.0.1:PORT or unix:/path; with TLS any address (%(default)s)",
     )  # fmt: skip
     parser.add_argument("--endpoint", help="the shared socket, or host:port (shared.socket of the configuration)")
-    parser.add_argument("--host", metavar="NAME", action="append", default=[], help="a name of this server, with TLS")
+    parser.add_argument(
+        "--host",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="a name by which it is reached: with TLS, or behind a proxy that ends TLS (repeatable)",
+    )
     parser.add_argument("--tls-certificate-file", metavar="FILE", default="", help="the certificate, for TLS")
     parser.add_argument("--tls-key-file", metavar="FILE", default="", help="its key")
     parser.add_argument("--openapi", action="store_true", help="print what is served as OpenAPI, and end")
@@ -57,30 +64,32 @@ def _http(args: argparse.Namespace) -> int:
         print((files("memoryd.http") / "openapi.json").read_text(encoding="utf-8"), end="")
         return 0
     try:
-        from memoryd.http.door import MOST_MESSAGE, Door
+        from memoryd.http.door import Door
         from memoryd.web.server import run
     except ModuleNotFoundError as error:
         raise InvalidArgument(f"{error.name} is not installed: pip install 'memoryd[server,http]'") from None
     import grpc
     from memory_client import Credentials
     from memory_client.credentials import channel_credentials
+    from memory_client.endpoint import CHANNEL_OPTIONS
 
     secured = _files_of_tls(args)
     listen = Listen.read(args.listen, to_others=bool(secured))
     target = _target(args)
     tls = channel_credentials(target, Credentials.from_env(os.environ))
-    options = [("grpc.max_receive_message_length", MOST_MESSAGE), ("grpc.max_send_message_length", MOST_MESSAGE)]
+    options = [*CHANNEL_OPTIONS, ("grpc.use_local_subchannel_pool", 1)]  # a connection for each channel
 
     def connect() -> grpc.aio.Channel:
         if tls is None:
             return grpc.aio.insecure_channel(target, options=options)
         return grpc.aio.secure_channel(target, tls, options=options)
 
-    names: Sequence[str] = args.host or sorted(names_of(listen.host))
-    scheme = "https" if secured else "http"
+    names: Sequence[str] = args.host if secured else [*args.host, *sorted(names_of(listen.host))]
+    names = [] if listen.path else names or sorted(names_of(listen.host))
+    schemes = ("https",) if secured else ("http", "https") if args.host else ("http",)
     with listen.opened() as opened:
-        print(f"memoryd: {listen.url_of(opened, scheme=scheme)}", file=sys.stderr, flush=True)
-        run(Door(connect, names, scheme=scheme), opened, **secured)
+        print(f"memoryd: {listen.url_of(opened, scheme=schemes[0])}", file=sys.stderr, flush=True)
+        run(Door(connect, target, names, schemes), opened, **secured)
     return 0
 
 
@@ -88,16 +97,19 @@ def _files_of_tls(args: argparse.Namespace) -> dict[str, Any]:
     """Return what the server needs for TLS; nothing without it."""
     given = (args.tls_certificate_file, args.tls_key_file)
     if not any(given):
-        if args.host:
-            raise InvalidArgument(
-                "--host is for TLS; without it the server is reached as localhost alone", field="host"
-            )
         return {}
     if not all(given):
         raise InvalidArgument("TLS needs --tls-certificate-file and --tls-key-file", field="tls_key_file")
     for path in given:
         with Path(path).open("rb"):  # OSError says which
             pass
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(*given)
+    except ssl.SSLError:
+        raise InvalidArgument(
+            f"{given[0]} is no certificate in PEM, or {given[1]} is not its key in PEM, without a password",
+            field="tls_certificate_file",
+        ) from None
     return {"ssl_certfile": given[0], "ssl_keyfile": given[1]}
 
 

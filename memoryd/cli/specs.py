@@ -11,7 +11,7 @@ from itertools import chain
 from memory_cli.parser import parse_expiry
 from memory_client import GrantSpec, check_permissions
 
-from memoryd.model.grant import Quota
+from memoryd.model.grant import Permission, Quota
 
 __all__ = ["add_spec", "many", "moment_of", "names_of", "spec_of"]
 
@@ -46,8 +46,7 @@ def add_spec(parser: argparse.ArgumentParser, *, required: bool) -> None:
         action="append",
         default=[],
         required=required,
-        help="search, list, get, stats, context, add, correct, delete, append, read_messages, search_messages,"
-        " summarize, sessions; or read-only, append-only, full; with commas",
+        help=f"{', '.join(one.value for one in Permission)}; or read-only, append-only, full; with commas",
     )
     what.add_argument("--ttl", metavar="TIME", type=moment_of, help="until when: 8h, 2w, or a date (default: no end)")
     what.add_argument("--label", metavar="TEXT", default="", help="what it is for, in your words")

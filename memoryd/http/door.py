@@ -7,19 +7,25 @@ It asks the daemon over its shared socket with the token that came, so the gate 
 from __future__ import annotations
 
 import asyncio
+import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from importlib.resources import files
-from typing import Any
+from urllib.parse import urlsplit
 
 import grpc
 from google.protobuf import json_format
-from google.protobuf.message import DecodeError, Message
+from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 from starlette.types import Receive, Scope, Send
 
-from memoryd.http.failures import Failure, of_call
+from memoryd.http.failures import Failure
+from memoryd.http.lines import Lines, Metadata, digest_of
+from memoryd.http.reading import parsed, refused
 from memoryd.model import limits
+from memoryd.service.methods import RULES, Access
 from memoryd.v1 import (
     context_service_pb2,
     conversation_service_pb2,
@@ -28,7 +34,7 @@ from memoryd.v1 import (
     memory_service_pb2,
     note_service_pb2,
 )
-from memoryd.web.bodies import Refused, whole_body
+from memoryd.web.bodies import Ask, Refused, whole_body
 from memoryd.web.names import host_of
 
 __all__ = ["FILES", "Door", "methods"]
@@ -37,17 +43,22 @@ FILES = (
     memory_service_pb2, note_service_pb2, entity_service_pb2, conversation_service_pb2, context_service_pb2,
     identity_service_pb2,
 )  # fmt: skip
-"""The services that are served: what the host alone may do is not."""
+"""The files of the services that are served."""
 MOST_BODY = limits.MAX_MESSAGE_BYTES
 LONGEST_MS = 60_000
 MOST_DIGITS = 10  # of a timeout, as the protocol says
-IN_THREAD = 64 * 1024  # bytes of JSON from which on it is read or written in a thread
-MOST_MESSAGE = 2 * limits.MAX_MESSAGE_BYTES
+IN_THREAD = 8 * 1024  # bytes of JSON from which on it is read or written in a thread
+LARGE = 64 * 1024  # bytes of a body from which on it takes a place
 TYPES = {"application/json": False, "application/proto": True}
-MOST_TOLD = 300  # characters of what is wrong with a body
-PASSED = ("authorization", "traceparent")
+MOST_LARGE = 32  # bodies of more than LARGE bytes at once: 128 MiB
+MOST_LARGE_OF_ONE = 4  # of them, with the same token
+AUTHORIZATION, TRACE = "authorization", "traceparent"
+SAMPLED = re.compile(r"([0-9a-f-]{53})[0-9a-f]{2}")  # only the host has calls sampled
+ONCE = frozenset({AUTHORIZATION, "host", "origin", "content-type", "content-encoding", "connect-timeout-ms"})
+WHO_AM_I = "/memoryd.v1.IdentityService/WhoAmI"
 JSON = b"application/json"
-CODE_OF_REFUSAL = {413: "resource_exhausted", 408: "deadline_exceeded"}
+TOO_LARGE = 413
+CODE_OF_REFUSAL = {TOO_LARGE: "resource_exhausted", 408: "deadline_exceeded"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +71,12 @@ class Method:
 
 
 def methods() -> Iterator[Method]:
-    """Yield the methods that are served."""
+    """Yield the methods that are served: those of the services but what the host alone may do."""
     for file in FILES:
         for service in file.DESCRIPTOR.services_by_name.values():
             for method in service.methods:
+                if RULES[f"{service.name}/{method.name}"].needs is Access.HOST:
+                    continue
                 request, response = GetMessageClass(method.input_type), GetMessageClass(method.output_type)
                 yield Method(f"/{service.full_name}/{method.name}", request, response)
 
@@ -71,14 +84,19 @@ def methods() -> Iterator[Method]:
 class Door:
     """An ASGI application; it opens its channel at its first call, within the event loop."""
 
-    def __init__(self, connect: Callable[[], grpc.aio.Channel], names: Sequence[str], *, scheme: str = "http") -> None:
-        """Answer requests that name one of these hosts."""
-        self._connect = connect
+    def __init__(
+        self, connect: Callable[[], grpc.aio.Channel], target: str, names: Sequence[str], schemes: Sequence[str]
+    ) -> None:
+        """
+        Answer requests that name one of these hosts; a page of it is reached by one of the schemes.
+
+        No names: any, on a Unix socket, which no web page reaches by another name.
+        """
+        self._lines = Lines(connect, target)
         self._names = frozenset(name.lower() for name in names)
-        self._scheme = scheme
+        self._schemes = tuple(schemes)
+        self._large: Counter[bytes] = Counter()
         self._methods = {method.path: method for method in methods()}
-        self._calls: dict[str, Any] = {}
-        self._channel: grpc.aio.Channel | None = None
         self._openapi = (files("memoryd.http") / "openapi.json").read_bytes()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -88,8 +106,8 @@ class Door:
             return
         if scope["type"] != "http":
             return
-        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         try:
+            headers = _headers(scope["headers"])
             status, more, body = await self._answer(scope["method"], scope["path"], headers, receive)
         except Failure as failure:
             status, body = failure.status, failure.body()
@@ -113,8 +131,7 @@ class Door:
         while True:
             message = await receive()
             if message["type"] == "lifespan.shutdown":
-                if self._channel is not None:
-                    await self._channel.close()
+                await self._lines.close()
                 await send({"type": "lifespan.shutdown.complete"})
                 return
             await send({"type": f"{message['type']}.complete"})
@@ -123,7 +140,11 @@ class Door:
         self, verb: str, path: str, headers: dict[str, str], receive: Receive
     ) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
         self._refuse_strangers(headers)
-        if path == "/openapi.json" and verb in {"GET", "HEAD"}:
+        if path.startswith(("http://", "https://")):  # as for a proxy
+            path = urlsplit(path).path
+        if path == "/openapi.json":
+            if verb not in {"GET", "HEAD"}:
+                raise Failure("unimplemented", "it is got with GET", status=405, headers={"allow": "GET, HEAD"})
             return 200, [(b"content-type", JSON)], self._openapi
         method = self._methods.get(path)
         if method is None:
@@ -132,47 +153,83 @@ class Door:
             raise Failure("unimplemented", "methods are called with POST", status=405, headers={"allow": "POST"})
         is_binary = _is_binary(headers)
         timeout_s = _timeout_s(headers)
+        metadata = _metadata(headers)
+        if not self._lines.is_known(digest_of(metadata[0][1])):
+            await self._lines.call(WHO_AM_I, b"", timeout_s, metadata)  # before any of the body is read
+        with ExitStack() as held:
+
+            async def ask() -> None:
+                """Take a place for a large body."""
+                held.enter_context(self._place(digest_of(metadata[0][1])))
+
+            body = await _whole(receive, ask)
+            try:
+                raw = await _read(method, body, is_binary=is_binary)
+            except Failure:
+                await self._lines.call(WHO_AM_I, b"", timeout_s, metadata)  # so that it is charged for
+                raise
+            answer = await self._unless_left(path, raw, timeout_s, metadata, receive)
+            if is_binary:
+                return 200, [(b"content-type", b"application/proto")], answer
+            return 200, [(b"content-type", JSON)], await _written(method, answer)
+
+    @contextmanager
+    def _place(self, whose: bytes) -> Iterator[None]:
+        """Hold one of the places of large bodies; Failure where there is none."""
+        if self._large.total() >= MOST_LARGE or self._large[whose] >= MOST_LARGE_OF_ONE:
+            message = "too many large requests at once; ask again later, or send it in several calls"
+            raise Failure.at_the_door("unavailable", "UNAVAILABLE", message, headers={"connection": "close"})
+        self._large[whose] += 1
         try:
-            body = await whole_body(receive, MOST_BODY)
-        except Refused as refused:
-            code = CODE_OF_REFUSAL.get(refused.code, "canceled")
-            reason = "LIMIT_EXCEEDED" if refused.code == 413 else "UNAVAILABLE"  # noqa: PLR2004  as Refused says it
-            raise Failure.at_the_door(
-                code, reason, refused.text, status=refused.code, headers={"connection": "close"}
-            ) from None
-        raw = await _read(method, body, is_binary=is_binary)
+            yield
+        finally:
+            self._large[whose] -= 1
+            if not self._large[whose]:
+                del self._large[whose]
+
+    async def _unless_left(
+        self, path: str, raw: bytes, timeout_s: float, metadata: Metadata, receive: Receive
+    ) -> bytes:
+        """Call a method; the call ends where its caller leaves."""
+        calling = asyncio.ensure_future(self._lines.call(path, raw, timeout_s, metadata))
+        leaving = asyncio.ensure_future(receive())  # what comes next is that the caller has left
+        leaving.add_done_callback(lambda _: calling.cancel())
         try:
-            answer = await self._of(path)(raw, timeout=timeout_s, metadata=_metadata(headers))
-        except grpc.aio.AioRpcError as error:
-            raise of_call(error) from None
-        if is_binary:
-            return 200, [(b"content-type", b"application/proto")], answer
-        return 200, [(b"content-type", JSON)], await _written(method, answer)
+            return await calling
+        except asyncio.CancelledError:
+            if leaving.done() and not leaving.cancelled():
+                raise Failure("canceled", "the caller has left") from None
+            raise
+        finally:
+            leaving.cancel()
 
     def _refuse_strangers(self, headers: dict[str, str]) -> None:
         """Raise Failure for a request that names another host, or that a page of another origin makes."""
-        name, _ = host_of(headers.get("host", ""))
-        if name not in self._names:
+        name, port = host_of(headers.get("host", ""))
+        if self._names and (name not in self._names or not (port.isdecimal() or not port)):
             message = "the Host is not a name of this server; memoryd http --host adds one"
             raise Failure.at_the_door("permission_denied", "PERMISSION_DENIED", message, status=421)
         origin = headers.get("origin")
-        if origin is not None and origin != f"{self._scheme}://{headers['host']}":
+        if origin is not None and origin not in {f"{scheme}://{headers['host']}" for scheme in self._schemes}:
             message = "pages of other origins may not call this server"
             raise Failure.at_the_door("permission_denied", "PERMISSION_DENIED", message)
 
-    def _of(self, path: str) -> Any:
-        call = self._calls.get(path)
-        if call is None:
-            if self._channel is None:
-                self._channel = self._connect()
-            call = self._calls[path] = self._channel.unary_unary(path)
-        return call
+
+def _headers(given: Sequence[tuple[bytes, bytes]]) -> dict[str, str]:
+    """Return the headers; Failure where one that counts here is there twice: a proxy may have read the other."""
+    headers: dict[str, str] = {}
+    for raw_name, value in given:
+        name = raw_name.decode("latin-1")
+        if name in headers and name in ONCE:
+            raise refused(f"the header {name} is there twice")
+        headers[name] = value.decode("latin-1")
+    return headers
 
 
 def _is_binary(headers: dict[str, str]) -> bool:
     """Return whether a request is binary; Failure for one of another type, compression or version."""
     if headers.get("connect-protocol-version", "1") != "1":
-        raise _no_message("connect-protocol-version must be 1")
+        raise refused("connect-protocol-version must be 1")
     if headers.get("content-encoding", "identity") != "identity":
         raise Failure("unimplemented", "bodies are not compressed here", headers={"accept-encoding": "identity"})
     media = headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -189,45 +246,49 @@ def _timeout_s(headers: dict[str, str]) -> float:
     if not given:
         return LONGEST_MS / 1e3
     if not (given.isascii() and given.isdecimal()) or len(given) > MOST_DIGITS:
-        raise _no_message(f"connect-timeout-ms must be a number of at most {MOST_DIGITS} digits")
+        raise refused(f"connect-timeout-ms must be a number of at most {MOST_DIGITS} digits")
     return min(int(given), LONGEST_MS) / 1e3
 
 
-def _metadata(headers: dict[str, str]) -> tuple[tuple[str, str], ...]:
-    passed = [(name, headers[name]) for name in PASSED if name in headers]
-    if not all(value.isascii() and value.isprintable() for _, value in passed):
-        message = "the token is not one of memoryd"
+def _metadata(headers: dict[str, str]) -> Metadata:
+    """Return what goes along with a call, the token first; Failure without one that a header may hold."""
+    token = headers.get(AUTHORIZATION, "")
+    if not token or not _is_plain(token):
+        wrong = "the token is not one of memoryd" if token else "this door needs a token"
+        message = f"{wrong}; send the header Authorization: Bearer TOKEN"
         raise Failure.at_the_door("unauthenticated", "UNAUTHENTICATED", message, headers={"www-authenticate": "Bearer"})
-    return tuple(passed)
+    trace = SAMPLED.fullmatch(headers.get(TRACE, ""))
+    return ((AUTHORIZATION, token), *([(TRACE, f"{trace[1]}00")] if trace else []))
+
+
+def _is_plain(value: str) -> bool:
+    return value.isascii() and value.isprintable()
+
+
+async def _whole(receive: Receive, ask: Ask) -> bytes:
+    """Return a body; Failure for one that does not arrive, or that may not."""
+    try:
+        return await whole_body(receive, MOST_BODY, small=LARGE, ask=ask)
+    except Refused as refusal:
+        code = CODE_OF_REFUSAL.get(refusal.code, "canceled")
+        reason, limit = ("LIMIT_EXCEEDED", "request_bytes") if refusal.code == TOO_LARGE else ("UNAVAILABLE", "")
+        closing = {"connection": "close"}
+        raise Failure.at_the_door(
+            code, reason, refusal.text, limit=limit, status=refusal.code, headers=closing
+        ) from None
 
 
 async def _read(method: Method, body: bytes, *, is_binary: bool) -> bytes:
     """Return a request as the daemon reads it; Failure for one that is none."""
-    if len(body) > IN_THREAD and not is_binary:
-        return await asyncio.to_thread(_parsed, method, body, is_binary=is_binary)
-    return _parsed(method, body, is_binary=is_binary)
+    if is_binary:
+        return body  # which is read there
+    if len(body) > IN_THREAD:
+        return await asyncio.to_thread(_from_json, method, body)
+    return _from_json(method, body)
 
 
-def _parsed(method: Method, body: bytes, *, is_binary: bool) -> bytes:
-    message = method.request()
-    try:
-        if is_binary:
-            message.ParseFromString(body)
-            return body
-        text = body.decode().strip() or "{}"
-        if not text.startswith("{"):
-            raise _no_message("the body must be a JSON object")
-        json_format.Parse(text, message)
-    except DecodeError:
-        raise _no_message("the body is no such message") from None
-    except (json_format.ParseError, ValueError, RecursionError) as error:
-        told = str(error).splitlines()[0].partition(" Available Fields")[0]  # the rest lists all that there are
-        raise _no_message("the body is nested too deeply" if "recursion" in told else told[:MOST_TOLD]) from None
-    return message.SerializeToString()
-
-
-def _no_message(text: str) -> Failure:
-    return Failure.at_the_door("invalid_argument", "INVALID_FIELD", text)
+def _from_json(method: Method, body: bytes) -> bytes:
+    return parsed(method.request, body).SerializeToString()
 
 
 async def _written(method: Method, answer: bytes) -> bytes:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
+from collections.abc import Iterable
 from typing import Any
 
 import grpc
 from google.protobuf import json_format
 from google.protobuf.any_pb2 import Any as Packed
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError, Message
 from google.rpc.error_details_pb2 import BadRequest, ErrorInfo
 from google.rpc.status_pb2 import Status
+from memory_client.failures import error_of
+
+from memoryd.errors import TimedOut
 
 __all__ = ["Failure", "of_call"]
 
@@ -22,6 +26,7 @@ STATUS = {
     "unauthenticated": 401,
 }  # fmt: skip
 DETAILS = "grpc-status-details-bin"
+RATE = "calls_per_second"  # the limit that time alone lifts
 
 
 class Failure(Exception):
@@ -38,18 +43,28 @@ class Failure(Exception):
         self.headers = headers or {}
 
     @classmethod
-    def at_the_door(cls, code: str, reason: str, message: str, **more: Any) -> Failure:
+    def at_the_door(
+        cls, code: str, reason: str, message: str, *, field: str = "", limit: str = "", **more: Any
+    ) -> Failure:
         """Return one that the daemon was not asked for, with the details that it would have."""
-        packed = Packed()
-        packed.Pack(ErrorInfo(reason=reason, domain="memoryd"))
-        return cls(code, message, packed, **more)
+        details = [ErrorInfo(reason=reason, domain="memoryd", metadata={"limit": limit} if limit else None)]
+        if field:
+            violation = BadRequest.FieldViolation(field=field, description=message)
+            details.append(BadRequest(field_violations=[violation]))
+        return cls(code, message, *map(_packed, details), **more)
 
     def body(self) -> bytes:
         """Return the answer's body."""
         told: dict[str, Any] = {"code": self.code, "message": self.message}
         if self.details:
             told["details"] = [_detail(detail) for detail in self.details]
-        return json.dumps(told, ensure_ascii=False).encode()
+        return json.dumps(told, ensure_ascii=False).encode(errors="replace")
+
+
+def _packed(detail: Message) -> Packed:
+    packed = Packed()
+    packed.Pack(detail)
+    return packed
 
 
 def _detail(packed: Packed) -> dict[str, Any]:
@@ -64,18 +79,36 @@ def _detail(packed: Packed) -> dict[str, Any]:
     return told
 
 
-def of_call(error: grpc.aio.AioRpcError) -> Failure:
+def of_call(error: grpc.aio.AioRpcError, target: str) -> Failure:
     """Return what a call of the daemon failed with."""
     code = "canceled" if error.code() is grpc.StatusCode.CANCELLED else error.code().name.lower()
     raw = dict(error.trailing_metadata() or ()).get(DETAILS)
     if not isinstance(raw, bytes):
-        if error.code() is grpc.StatusCode.UNAVAILABLE:  # the daemon did not say so: what gRPC says names our socket
-            message = "memoryd does not answer; ask again, a write with its request_id"
-            return Failure.at_the_door("unavailable", "UNAVAILABLE", message)
-        return Failure(code, error.details() or "")
+        return _unanswered(error, target, code)
     try:
         details = Status.FromString(raw).details
     except DecodeError:
         details = ()
-    headers = {"www-authenticate": "Bearer"} if code == "unauthenticated" else None
-    return Failure(code, error.details() or "", *details, headers=headers)
+    return Failure(code, error.details() or "", *details, headers=_way_out(code, details))
+
+
+def _way_out(code: str, details: Iterable[Packed]) -> dict[str, str]:
+    """Return the headers that tell a client what to do: get a token, or wait."""
+    if code == "unauthenticated":
+        return {"www-authenticate": "Bearer"}
+    info = ErrorInfo()
+    is_rate = any(detail.Unpack(info) and info.metadata.get("limit") == RATE for detail in details)
+    return {"retry-after": "1"} if is_rate or code == "unavailable" else {}
+
+
+def _unanswered(error: grpc.aio.AioRpcError, target: str, code: str) -> Failure:
+    """Return what gRPC itself says, in words of our own: its words name our socket."""
+    known = error_of(error, target)
+    if isinstance(known, TimedOut) and code == "unavailable":  # no reason is given: it might have been carried out
+        return Failure(
+            code, "the connection to memoryd broke; a write may have happened: ask again, with its request_id"
+        )
+    if code == "unavailable":
+        message = "memoryd does not answer, and nothing was written; ask again later"
+        return Failure.at_the_door(code, "UNAVAILABLE", message, headers=_way_out(code, ()))
+    return Failure(code, error.details() or "")

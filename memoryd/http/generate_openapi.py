@@ -9,7 +9,7 @@ from pathlib import Path
 
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
-from memoryd.http.door import FILES
+from memoryd.http.door import FILES, methods
 from memoryd.http.openapi import document
 
 ROOT = Path(__file__).parents[2]
@@ -34,7 +34,12 @@ def contract() -> FileDescriptorSet:
 def main() -> None:
     """Write it, or check it."""
     wanted = [file.DESCRIPTOR.name for file in FILES]
-    text = json.dumps(document(contract(), wanted, VERSION), indent=1, ensure_ascii=False) + "\n"
+    text = (
+        json.dumps(
+            document(contract(), wanted, {method.path for method in methods()}, VERSION), indent=1, ensure_ascii=False
+        )
+        + "\n"
+    )
     if "--check" not in sys.argv[1:]:
         TARGET.write_text(text, encoding="utf-8")
     elif not TARGET.exists() or TARGET.read_text(encoding="utf-8") != text:

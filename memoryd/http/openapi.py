@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any
 
 from google.protobuf.descriptor_pb2 import (
@@ -47,8 +47,10 @@ ERROR = {
 }
 
 
-def document(contract: FileDescriptorSet, wanted: Sequence[str], version: str) -> dict[str, Any]:
-    """Return the document of the services in some files, with every message and enum that they reach."""
+def document(
+    contract: FileDescriptorSet, wanted: Sequence[str], served: Container[str], version: str
+) -> dict[str, Any]:
+    """Return the document of the methods of some files whose paths are served, with all messages that they reach."""
     book = _Book(contract)
     paths: dict[str, Any] = {}
     tags = []
@@ -60,8 +62,11 @@ def document(contract: FileDescriptorSet, wanted: Sequence[str], version: str) -
             tags.append({"name": service.name, "description": comments.get((SERVICE, n), "")})
             for m, method in enumerate(service.method):
                 comment = comments.get((SERVICE, n, METHOD_OF, m), "")
+                path = f"/{full}/{method.name}"
+                if path not in served:
+                    continue
                 reads = method.options.idempotency_level == MethodOptions.NO_SIDE_EFFECTS
-                paths[f"/{full}/{method.name}"] = {
+                paths[path] = {
                     "post": {
                         "operationId": f"{service.name}_{method.name}",
                         "tags": [service.name],

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 
 from starlette.responses import Response
 from starlette.types import Receive
 
-__all__ = ["RECEIVE_S", "Refused", "whole_body"]
+__all__ = ["RECEIVE_S", "Ask", "Refused", "whole_body"]
 
 RECEIVE_S = 10.0  # for headers, and for a body, as in the daemon
 
@@ -22,16 +23,23 @@ class Refused(Exception):
         self.response = Response(text, status_code=code, headers=headers)
 
 
-async def whole_body(receive: Receive, most: int) -> bytes:
-    """Return a body of at most so many bytes; Refused for one that is larger, broken off, or does not arrive."""
+Ask = Callable[[], Awaitable[None]]
+
+
+async def whole_body(receive: Receive, most: int, *, small: int = 0, ask: Ask | None = None) -> bytes:
+    """
+    Return a body of at most so many bytes; Refused for one that is larger, broken off, or does not arrive.
+
+    Before more than `small` bytes are taken, `ask` is called once; what it raises ends the reading.
+    """
     try:
         async with asyncio.timeout(RECEIVE_S):
-            return await _body(receive, most)
+            return await _body(receive, most, small, ask)
     except TimeoutError:
         raise Refused(408, f"the request did not arrive within {RECEIVE_S:.0f} s", Connection="close") from None
 
 
-async def _body(receive: Receive, most: int) -> bytes:
+async def _body(receive: Receive, most: int, small: int, ask: Ask | None) -> bytes:
     body = bytearray()
     while True:
         message = await receive()
@@ -40,5 +48,8 @@ async def _body(receive: Receive, most: int) -> bytes:
         body += message.get("body", b"")
         if len(body) > most:
             raise Refused(413, f"the request has more than {most} bytes", Connection="close")
+        if ask is not None and len(body) > small:
+            await ask()
+            ask = None
         if not message.get("more_body", False):
             return bytes(body)

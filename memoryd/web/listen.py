@@ -18,6 +18,7 @@ from memoryd.web.names import in_address
 __all__ = ["Listen"]
 
 MAX_PORT = 65_535
+PROBE_S = 1.0  # to find out whether a server listens
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +49,10 @@ class Listen:
         try:
             loops = ip_address(host).is_loopback
         except ValueError:
-            loops = False
-            to_others = False
+            raise InvalidArgument(
+                f"--listen {text} names no address of this machine: it must be unix:/path or 127.0.0.1:PORT",
+                field="listen",
+            ) from None
         if not loops and not to_others:
             raise InvalidArgument(
                 f"--listen {text} would be reached from other hosts, without TLS; listen on 127.0.0.1 or a Unix socket,"
@@ -72,11 +75,12 @@ class Listen:
         except OSError as error:
             where = f"unix:{self.path}" if self.path else f"{self.host}:{self.port}"
             raise InvalidArgument(f"--listen {where}: {error.strerror or error}", field="listen") from None
+        inode = _inode(self.path)
         try:
             yield made
         finally:
             made.close()
-            if self.path:
+            if self.path and _inode(self.path) == inode:  # else it is another server's meanwhile
                 Path(self.path).unlink(missing_ok=True)
 
     def _opened(self) -> socket.socket:
@@ -86,9 +90,9 @@ class Listen:
             opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             opened.bind((self.host, self.port))
             return opened
-        opened = socket.socket(socket.AF_UNIX)
         if Path(self.path).is_socket():
             _remove_stale(self.path)
+        opened = socket.socket(socket.AF_UNIX)
         before = os.umask(0o177)
         try:
             opened.bind(self.path)
@@ -103,12 +107,23 @@ class Listen:
         return f"{scheme}://{in_address(self.host)}:{opened.getsockname()[1]}{at}"
 
 
+def _inode(path: str) -> int:
+    """Return which file a path names; 0 for none."""
+    try:
+        return os.lstat(path).st_ino if path else 0
+    except FileNotFoundError:
+        return 0
+
+
 def _remove_stale(path: str) -> None:
-    """Remove the socket of a server that has ended; InvalidArgument where one still answers."""
+    """Remove the socket of a server that has ended; InvalidArgument where one still answers, or may do so."""
     with socket.socket(socket.AF_UNIX) as probe:
+        probe.settimeout(PROBE_S)
         try:
             probe.connect(path)
-        except OSError:
+        except (ConnectionRefusedError, FileNotFoundError):
             Path(path).unlink(missing_ok=True)
             return
+        except (TimeoutError, BlockingIOError):
+            pass  # one that has no time for us is one
     raise InvalidArgument(f"--listen unix:{path}: another server listens there", field="listen")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import resource
 import socket
+import ssl
 from typing import Any, ClassVar
 
 import uvicorn
@@ -18,28 +20,34 @@ __all__ = ["run"]
 MOST_CONNECTIONS = 512
 MOST_FILES = 4096  # that this process asks to be allowed to open
 GRACE_S = 5  # for calls under way when the server is to end
+HANDSHAKE_S = 5.0  # of TLS; an honest one takes some milliseconds
+MOST_HANDSHAKES = 64  # under way at once; of more, the oldest makes room
+PAUSE_S = 0.1  # before the next connection is taken where no file can be opened
 
 
 class BoundedConnection(H11Protocol):
     """
-    A connection that sends its request in time.
+    A connection that sends its request in time, and takes its answer in time.
 
-    Of more than so many, the one that has waited longest for a request makes room; where none waits, the new one goes.
+    Of more than so many, the one makes room that has waited longest, for a request or for its answer to be taken; where
+    none waits, the new one goes.
     """
 
     most = 512
     waiting: ClassVar[dict[BoundedConnection, None]] = {}
-    """Those that have no request under way, the one that has waited longest first."""
+    """Those that have no request under way, or take no answer, the one that has waited longest first."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin, or end at once."""
         self._timer: asyncio.TimerHandle | None = None
+        self._drain: asyncio.TimerHandle | None = None
         if len(self.connections) >= self.most:
             longest = next(iter(self.waiting), None)
             if longest is None:
                 transport.abort()
                 return
             longest.stop_waiting()
+            longest.stop_draining()
             longest.transport.abort()
             self.connections.discard(longest)  # it is told only once the event loop goes on
         super().connection_made(transport)
@@ -51,9 +59,28 @@ class BoundedConnection(H11Protocol):
             super().data_received(data)
             self._watch()
 
+    def on_response_complete(self) -> None:
+        """Wait for the next request."""
+        super().on_response_complete()
+        if not self.transport.is_closing():
+            self._watch()
+
+    def pause_writing(self) -> None:
+        """Wait so long until some of the answer was taken, and no longer."""
+        super().pause_writing()
+        if self._drain is None:
+            self._drain = self.loop.call_later(RECEIVE_S, self.transport.abort)
+            self.waiting[self] = None
+
+    def resume_writing(self) -> None:
+        """Go on with the answer."""
+        super().resume_writing()
+        self.stop_draining()
+
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop waiting."""
         self.stop_waiting()
+        self.stop_draining()
         if self.transport is not None:
             super().connection_lost(exc)
 
@@ -62,7 +89,7 @@ class BoundedConnection(H11Protocol):
         if self.cycle is not None and not self.cycle.response_complete:
             self.stop_waiting()
         elif self._timer is None:
-            self._timer = self.loop.call_later(RECEIVE_S, self.transport.close)
+            self._timer = self.loop.call_later(RECEIVE_S, self.transport.abort)  # close() waits for who never reads
             self.waiting[self] = None
 
     def stop_waiting(self) -> None:
@@ -70,7 +97,72 @@ class BoundedConnection(H11Protocol):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-            self.waiting.pop(self, None)
+            if self._drain is None:
+                self.waiting.pop(self, None)
+
+    def stop_draining(self) -> None:
+        """Wait for no answer to be taken any more."""
+        if self._drain is not None:
+            self._drain.cancel()
+            self._drain = None
+            if self._timer is None:
+                self.waiting.pop(self, None)
+
+
+class BoundedServer(uvicorn.Server):
+    """A server that takes connections by itself, so that handshakes of TLS are bounded as well."""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to take connections."""
+        await self.lifespan.startup()
+        if self.lifespan.should_exit:
+            raise SystemExit(uvicorn.config.STARTUP_FAILURE)
+        self.servers = []
+        self._handshakes: dict[asyncio.Task[None], None] = {}
+        self._taking = [asyncio.create_task(self._take(opened)) for opened in sockets or []]
+        self.started = True
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Take no more, and let those under way end."""
+        for task in (*self._taking, *self._handshakes):
+            task.cancel()
+        await super().shutdown(sockets)
+
+    async def _take(self, opened: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        opened.setblocking(False)
+        while True:
+            try:
+                taken, _ = await loop.sock_accept(opened)
+            except OSError:  # no file can be opened, or the caller has left
+                await asyncio.sleep(PAUSE_S)
+                continue
+            if len(self._handshakes) >= MOST_HANDSHAKES:
+                next(iter(self._handshakes)).cancel()
+            task = asyncio.create_task(self._begin(taken))
+            self._handshakes[task] = None
+            task.add_done_callback(functools.partial(self._begun, taken))
+
+    async def _begin(self, taken: socket.socket) -> None:
+        """Hand a connection on, once its handshake is done; one that fails is dropped without a word."""
+        taken.setblocking(False)
+        secured = self.config.ssl
+        try:
+            await asyncio.get_running_loop().connect_accepted_socket(
+                self._connection, taken, ssl=secured, ssl_handshake_timeout=HANDSHAKE_S if secured else None
+            )
+        except (OSError, ssl.SSLError):
+            taken.close()
+
+    def _begun(self, taken: socket.socket, task: asyncio.Task[None]) -> None:
+        self._handshakes.pop(task, None)
+        if task.cancelled():  # maybe before its first step
+            taken.close()
+
+    def _connection(self) -> BoundedConnection:
+        return BoundedConnection(
+            config=self.config, server_state=self.server_state, app_state=self.lifespan.state, _loop=None
+        )
 
 
 def _most_connections() -> int:
@@ -89,10 +181,11 @@ def run(app: ASGIApp, opened: socket.socket, **more: Any) -> None:
     config = uvicorn.Config(
         app,
         http=BoundedConnection,
-        log_level="warning",
+        ws="none",
+        log_level="error",  # what strangers send is no matter for a log
         access_log=False,
         server_header=False,
         timeout_graceful_shutdown=GRACE_S,
         **more,
     )
-    uvicorn.Server(config).run(sockets=[opened])  # once it has ended, it lets the signal be handled
+    BoundedServer(config).run(sockets=[opened])  # once it has ended, it lets the signal be handled
