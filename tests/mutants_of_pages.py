@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 SITE, PARTS, PAGES = "tests/test_inspector.py", "tests/test_inspector_parts.py", "tests/test_inspector_memory.py"
-DOOR, WHO = "tests/test_http_door.py", "tests/test_http_access.py"
+DOOR, BODIES, TURNS = "tests/test_http_door.py", "tests/test_http_bodies.py", "tests/test_http_turns.py"
+SERVER = "tests/test_web_server.py"
 TERMS = "tests/test_filter_terms.py tests/conformance/test_knowledge.py"
 
 MUTANTS_OF_PAGES = [
@@ -78,18 +79,46 @@ MUTANTS_OF_PAGES = [
     ("memoryd/inspector/pages/contested.py", "            known[found.id] = found\n", "            pass\n", PAGES),
     (
         "memoryd/web/listen.py",
-        "            if self.path:\n                Path(self.path).unlink(missing_ok=True)\n",
-        "",
-        SITE,
+        "            if self.path and _inode(self.path) == inode:",
+        "            if self.path:",
+        SERVER,
     ),
-    ("memoryd/http/door.py", "        if name not in self._names:", "        if False:", DOOR),
-    ("memoryd/http/door.py", "if origin is not None and origin !=", "if False and origin !=", DOOR),
+    (
+        "memoryd/http/door.py",
+        "if self._names and (name not in self._names",
+        "if False and (name not in self._names",
+        DOOR,
+    ),
+    ("memoryd/http/door.py", "if origin is not None and origin not in", "if False and origin not in", DOOR),
     ("memoryd/http/door.py", "return min(int(given), LONGEST_MS) / 1e3", "return int(given) / 1e3", DOOR),
-    ("memoryd/http/door.py", '        if not text.startswith("{"):', "        if False:", DOOR),
-    ("memoryd/http/door.py", 'PASSED = ("authorization", "traceparent")', "PASSED = ()", WHO),
-    ("memoryd/http/failures.py", "        if error.code() is grpc.StatusCode.UNAVAILABLE:", "        if False:", DOOR),
+    ("memoryd/http/reading.py", '        if not text.startswith("{"):', "        if False:", BODIES),
+    ("memoryd/http/door.py", "        if name in headers and name in ONCE:", "        if False:", TURNS),
+    ("memoryd/http/failures.py", "    if isinstance(known, TimedOut) and", "    if False and", TURNS),
     ("memoryd/cli/http.py", "            asks.whoami()\n", "            return target\n", DOOR),
     ("memoryd/model/filter_terms.py", "    if memory.contested_with:\n        terms.append(CONTESTED)\n", "", TERMS),
     ("memoryd/model/query.py", "self.contested and not memory.contested_with", "False", TERMS),
     ("memoryd/domain/retrieval/recall.py", "    if not query.without_recall:", "    if True:", "tests/test_daemon.py"),
+    ("memoryd/http/lines.py", "MOST_OF_CALLER = 16", "MOST_OF_CALLER = 1600", TURNS),
+    (
+        "memoryd/http/lines.py",
+        "self._lines[whose[0] % LINES] if whose in self._known else self._strangers",
+        "self._strangers",
+        TURNS,
+    ),
+    (
+        "memoryd/http/door.py",
+        "    if not token or not _is_plain(token):",
+        "    if token and not _is_plain(token):",
+        TURNS,
+    ),
+    ("memoryd/http/door.py", "        leaving.add_done_callback(lambda _: calling.cancel())", "", TURNS),
+    ("memoryd/http/door.py", "self._large[whose] >= MOST_LARGE_OF_ONE", "False", TURNS),
+    ("memoryd/http/reading.py", "        self._count += 1 + len(pairs)", "        self._count += 0", BODIES),
+    (
+        "memoryd/web/server.py",
+        "        if not self.transport.is_closing():\n            self._watch()\n\n    def pause",
+        "        if False:\n            self._watch()\n\n    def pause",
+        SERVER,
+    ),
+    ("memoryd/web/server.py", "            next(iter(self._handshakes)).cancel()", "            pass", SERVER),
 ]

@@ -8,23 +8,17 @@ import ssl
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
-from threading import Event, Thread
 from unicodedata import normalize
 
-import grpc
 import httpx
 import pytest
 import trustme
 from memory_client import MemoryClient
 from openapi_spec_validator import validate
 
-from memoryd.http.door import MOST_LARGE_OF_ONE
 from tests.access_helpers import METHODS, NOBODY
-from tests.doors import NO_MODEL
 from tests.http_helpers import BINARY, JSON, Caller, door, outcome_of
-from tests.support import PATIENCE_S, running, until
+from tests.support import PATIENCE_S, until
 from tests.test_http_access import SERVED
 from tests.web_helpers import hostile
 
@@ -103,107 +97,6 @@ def test_an_error_has_the_code_the_reason_and_the_field(world, http):
     assert (404, ("NOT_FOUND", "MEMORY_NOT_FOUND")) == (missing.status_code, outcome_of(missing))
     without = Caller(http).send(LIST, {})
     assert (401, NOBODY, "Bearer") == (without.status_code, outcome_of(without), without.headers["www-authenticate"])
-
-
-@pytest.mark.parametrize(
-    ("body", "said", "field"),
-    [
-        ("{", "is no JSON", ""), ("[]", "JSON object", ""), ('"x"', "JSON object", ""), ("3", "JSON object", ""),
-        ("nul", "JSON", ""), ("[" * 200_000, "JSON object", ""), ('{"content": ' * 50_000, "nested", ""),
-        (b"\xff\xfe", "utf-8", ""), ('{"a":' + "9" * 5000 + "}", "", ""),
-        ('{"content": 3}', "content must be a string", "content"),
-        ('{"contents": "x"}', "no field named 'contents'; did you mean 'content'?", "contents"),
-        ('{"content": "a", "content": "b"}', "content is there twice", "content"),
-        ('{"eventTime": "yesterday"}', "must be a time such as 2026-05-03T12:00:00Z", "eventTime"),
-        ('{"eventTime": "2026-05-03"}', "must be a time such as", "eventTime"),
-        ('{"eventTime": 5}', "must be a time such as", "eventTime"),
-        ('{"kind": "FACT"}', "kind must be one of MEMORY_KIND_FACT, ", "kind"),
-        ('{"tags": "food"}', "tags must be a list, and each item of it a string", "tags"),
-        ('{"tags": ["a", 3]}', "tags must be a list, and each item of it a string", "tags"),
-        ('{"metadata": ["x"]}', "metadata must be an object, and each value of it a string", "metadata"),
-        ('{"confidence": "NaN2"}', "confidence must be a number", "confidence"),
-        ('{"shared": "true"}', "shared must be true or false", "shared"),
-        ('{"source": {"channnel": "x"}}', "did you mean 'channel'?", "source.channnel"),
-        ('{"source": {"messageIds": [1]}}', "source.messageIds must be a list", "source.messageIds"),
-        ('{"content": "\\ud800"}', "half of a surrogate pair", "content"),
-        ('{"tags": "\\ud800"}', "", "tags"), ('{"metadata": "\\ud800"}', "", "metadata"),
-        ('{"confidence": "\\ud800"}', "", "confidence"), ('{"kind": "\\ud800"}', "surrogate", "kind"),
-        ('{"tags": ["\\uDFFF"]}', "surrogate", "tags"), ('{"kind": [["\\ud800"]]}', "", "kind"),
-        ('{"\\ud800": 1}', "surrogate", ""), ('{"metadata": {"\\ud800": "x"}}', "surrogate", ""),
-    ],
-)  # fmt: skip
-def test_a_body_that_is_none_is_refused_in_one_short_line(world, http, body, said, field):
-    caller = Caller(http, world.token(chat_ids=()))
-    answer = http.post(f"/memoryd.v1.{ADD}", content=body, headers=caller.headers)
-    told = answer.json()
-    assert ((400, "invalid_argument"), True) == ((answer.status_code, told["code"]), said in told["message"]), told
-    assert "\n" not in told["message"]
-    assert len(told["message"]) <= 500
-    assert "Available Fields" not in told["message"]
-    named = [
-        one["debug"]["fieldViolations"][0]["field"] for one in told["details"] if "fieldViolations" in one["debug"]
-    ]
-    assert ([field] if field else []) == named
-
-
-@pytest.mark.parametrize(
-    ("body", "said"),
-    [
-        ('{"requests": [' + ",".join(["{}"] * 1_300_000) + "]}", "more than 32768 fields"),
-        ('{"tags": [' + ",".join(['""'] * 1_300_000) + "]}", "tags has more than 1024 items"),
-        ('{"metadata": {' + ",".join(f'"{n}":""' for n in range(40_000)) + "}}", "more than 32768 fields"),
-    ],
-    ids=["objects", "items", "names"],
-)
-def test_json_that_would_swell_is_counted_before_it_does(world, http, body, said):
-    name = "MemoryService/BatchAddMemories" if "requests" in body else ADD
-    answer = http.post(f"/memoryd.v1.{name}", content=body, headers=Caller(http, world.token(chat_ids=())).headers)
-    assert (429, ("RESOURCE_EXHAUSTED", "LIMIT_EXCEEDED")) == (answer.status_code, outcome_of(answer))
-    assert said in answer.json()["message"]
-
-
-def test_no_large_body_is_taken_from_someone_whose_token_does_not_count(http):
-    """What comes after the first bytes is not waited for: the answer is there before the body is."""
-    taken = []
-
-    def body():
-        for _ in range(64):
-            taken.append(1)
-            yield b" " * 65_536
-
-    headers = {"Content-Type": JSON, "Authorization": "Bearer rubbish", "Expect": ""}
-    answer = http.post(f"/memoryd.v1.{ADD}", content=body(), headers=headers)
-    assert (401, NOBODY) == (answer.status_code, outcome_of(answer))
-    assert "unauthenticated" == answer.json()["code"]
-
-
-def test_one_token_takes_few_of_the_places_for_large_bodies(world, address):
-    """Others are served while one caller sends as many large bodies as it can, and slowly."""
-    host, port = address.removeprefix("http://").strip("/").split(":")
-    token = world.token(chat_ids=(), quota={"calls_per_second": 0})
-    head = (
-        f"POST /memoryd.v1.{ADD} HTTP/1.1\r\nHost: {host}\r\nContent-Type: {JSON}\r\n"
-        f"Authorization: Bearer {token}\r\nContent-Length: 4000000\r\n\r\n"
-    ).encode()
-    slow = [socket.create_connection((host, int(port))) for _ in range(MOST_LARGE_OF_ONE)]
-    try:
-        for one in slow:
-            one.sendall(head + b" " * 70_000)
-        with httpx.Client(base_url=address, timeout=PATIENCE_S) as http:
-            large = b" " * 70_000 + b'{"content": "a"}'
-
-            def sent(by: str) -> int:
-                return http.post(f"/memoryd.v1.{ADD}", content=large, headers=Caller(http, by).headers).status_code
-
-            assert until(lambda: sent(token) == 503)
-            assert 200 == sent(world.token(user_id="other", chat_ids=()))
-            assert 200 == Caller(http, token).send(LIST, {}).status_code
-            for one in slow:
-                one.close()
-            assert until(lambda: sent(token) == 200)
-    finally:
-        for one in slow:
-            one.close()
 
 
 def test_bytes_that_are_no_message_are_refused(world, http):
@@ -340,123 +233,6 @@ def test_the_daemon_goes_and_comes_back(folder):
             assert str(folder) not in away.text
             world.daemon.start()
             assert until(lambda: caller.send(LIST, {}).status_code == 200)
-
-
-def _known(request, context):
-    return b""
-
-
-def _unknown(request, context):
-    context.abort(grpc.StatusCode.UNAUTHENTICATED, "")
-
-
-class FakeDaemon:
-    """A daemon that asks for a token, and then does what a test says."""
-
-    def __init__(self, path: Path, answer) -> None:
-        self.server = grpc.server(ThreadPoolExecutor(4))
-        self.server.add_generic_rpc_handlers((self,))
-        self.server.add_insecure_port(f"unix:{path}")
-        self.answer = answer
-
-    def service(self, details):
-        if details.method.endswith("/WhoAmI"):
-            is_known = any(name == "authorization" for name, _ in details.invocation_metadata)
-            return grpc.unary_unary_rpc_method_handler(_known if is_known else _unknown)
-        return grpc.unary_unary_rpc_method_handler(self.answer)
-
-    def __enter__(self):
-        self.server.start()
-        return self
-
-    def __exit__(self, *_):
-        self.server.stop(0).wait()
-
-
-def test_a_call_ends_when_its_caller_leaves(folder):
-    begun, ended = Event(), Event()
-
-    def answer(_, context):
-        context.add_callback(ended.set)
-        begun.set()
-        ended.wait(PATIENCE_S)
-        return b""
-
-    with FakeDaemon(folder / "fake.sock", answer), door(f"unix://{folder}/fake.sock") as (address, _):
-        with httpx.Client(base_url=address, timeout=httpx.Timeout(PATIENCE_S, read=0.5)) as http:
-            with pytest.raises(httpx.ReadTimeout):
-                Caller(http, "x").send(LIST, {})
-            assert begun.is_set()
-            assert ended.wait(PATIENCE_S / 2)
-
-
-def test_a_write_whose_connection_broke_is_in_doubt(folder):
-    """The daemon may have carried it out, so no reason says that nothing was written."""
-    ended = Event()
-
-    def answer(_, context):
-        Thread(target=fake.server.stop, args=(0,)).start()
-        ended.wait(PATIENCE_S)
-        return b""
-
-    with FakeDaemon(folder / "fake.sock", answer) as fake, door(f"unix://{folder}/fake.sock") as (address, _):
-        with httpx.Client(base_url=address, timeout=PATIENCE_S) as http:
-            answer = Caller(http, "x").send("EntityService/ForgetPerson", {"name": "Sarah"})
-            ended.set()
-            away = Caller(http, "x").send(LIST, {})
-    assert (503, ("UNAVAILABLE", "")) == (answer.status_code, outcome_of(answer))
-    assert "a write may have happened" in answer.json()["message"]
-    assert (503, ("UNAVAILABLE", "UNAVAILABLE")) == (away.status_code, outcome_of(away))
-
-
-def test_a_flood_of_strangers_or_of_one_caller_takes_no_turn_of_another(world, address):
-    """The daemon refuses more than 64 calls at once on a connection, and holds each refusal for a while."""
-    busy = world.token(user_id="busy", chat_ids=(), quota={"calls_per_second": 0})
-    quiet = world.token(user_id="quiet", chat_ids=())
-    flooded = Event()
-
-    def flood(n: int) -> set[int]:
-        with httpx.Client(base_url=address, timeout=PATIENCE_S) as http:
-            statuses = set()
-            while not flooded.is_set():
-                caller = Caller(http, f"rubbish{n}.{len(statuses)}" if n % 2 else busy)
-                statuses.add(caller.send(LIST, {}).status_code)
-            return statuses
-
-    with ThreadPoolExecutor(160) as pool, httpx.Client(base_url=address, timeout=PATIENCE_S) as http:
-        floods = [pool.submit(flood, n) for n in range(160)]
-        seen = [Caller(http, quiet).send(LIST, {}).status_code for _ in range(30)]
-        flooded.set()
-        assert {200, 401} == set().union(*(one.result() for one in floods))
-    assert {200} == set(seen)
-
-
-@pytest.mark.parametrize("name", ["Authorization", "Origin", "Content-Type"])
-def test_a_header_that_counts_is_there_once(world, address, name):
-    with httpx.Client(base_url=address, timeout=PATIENCE_S) as http:
-        token = world.token(chat_ids=())
-        given = [("Authorization", f"Bearer {token}"), ("Content-Type", JSON), ("Origin", address.strip("/"))]
-        more = next((key, value) for key, value in given if key == name)
-        assert 200 == http.post(f"/memoryd.v1.{LIST}", content="{}", headers=given).status_code
-        answer = http.post(f"/memoryd.v1.{LIST}", content="{}", headers=[*given, more])
-    assert (400, True) == (answer.status_code, "twice" in answer.text)
-
-
-def test_what_the_door_refuses_is_charged_for(world, http):
-    """A body that is none costs as much as a call that is one."""
-    caller = Caller(http, world.token(chat_ids=(), quota={"calls_per_second": 4}))
-    answers = {http.post(f"/memoryd.v1.{LIST}", content="{", headers=caller.headers).status_code for _ in range(9)}
-    assert {400, 429} == answers
-
-
-def test_a_door_before_the_admin_socket_lets_no_one_in_without_a_token(folder):
-    """The daemon may be away when the door begins, so the door cannot find out."""
-    endpoint = f"unix://{folder}/run/admin.sock"
-    with door(endpoint) as (address, _), running(folder, config=NO_MODEL) as daemon:
-        assert endpoint == daemon.endpoint
-        with httpx.Client(base_url=address, timeout=PATIENCE_S) as http:
-            for caller in (Caller(http), Caller(http, "rubbish")):
-                assert until(lambda caller=caller: caller.send(LIST, {"user_id": "alice"}).status_code == 401)
 
 
 def test_it_listens_on_a_unix_socket(world, tmp_path):

@@ -1,0 +1,193 @@
+"""No caller of the HTTP door takes it from the others, and no one gets past it without a token."""
+
+from __future__ import annotations
+
+import socket
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Event, Thread
+
+import grpc
+import httpx
+import pytest
+
+from memoryd.http.door import MOST_LARGE_OF_ONE
+from tests.access_helpers import NOBODY
+from tests.doors import NO_MODEL
+from tests.http_helpers import JSON, Caller, door, outcome_of
+from tests.support import PATIENCE_S, running, until
+
+ADD, LIST = "MemoryService/AddMemory", "MemoryService/ListMemories"
+
+
+@pytest.fixture(scope="module")
+def address(world):
+    with door(world.shared) as (found, _):
+        yield found
+
+
+@pytest.fixture
+def http(address):
+    with httpx.Client(base_url=address, timeout=PATIENCE_S) as opened:
+        yield opened
+
+
+def test_no_large_body_is_taken_from_someone_whose_token_does_not_count(http):
+    """What comes after the first bytes is not waited for: the answer is there before the body is."""
+    taken = []
+
+    def body():
+        for _ in range(64):
+            taken.append(1)
+            yield b" " * 65_536
+
+    headers = {"Content-Type": JSON, "Authorization": "Bearer rubbish", "Expect": ""}
+    answer = http.post(f"/memoryd.v1.{ADD}", content=body(), headers=headers)
+    assert (401, NOBODY) == (answer.status_code, outcome_of(answer))
+    assert "unauthenticated" == answer.json()["code"]
+
+
+def test_one_token_takes_few_of_the_places_for_large_bodies(world, address):
+    """Others are served while one caller sends as many large bodies as it can, and slowly."""
+    host, port = address.removeprefix("http://").strip("/").split(":")
+    token = world.token(chat_ids=(), quota={"calls_per_second": 0})
+    head = (
+        f"POST /memoryd.v1.{ADD} HTTP/1.1\r\nHost: {host}\r\nContent-Type: {JSON}\r\n"
+        f"Authorization: Bearer {token}\r\nContent-Length: 4000000\r\n\r\n"
+    ).encode()
+    slow = [socket.create_connection((host, int(port))) for _ in range(MOST_LARGE_OF_ONE)]
+    try:
+        for one in slow:
+            one.sendall(head + b" " * 70_000)
+        with httpx.Client(base_url=address, timeout=PATIENCE_S) as http:
+            large = b" " * 70_000 + b'{"content": "a"}'
+
+            def sent(by: str) -> int:
+                return http.post(f"/memoryd.v1.{ADD}", content=large, headers=Caller(http, by).headers).status_code
+
+            assert until(lambda: sent(token) == 503)
+            assert 200 == sent(world.token(user_id="other", chat_ids=()))
+            assert 200 == Caller(http, token).send(LIST, {}).status_code
+            for one in slow:
+                one.close()
+            assert until(lambda: sent(token) == 200)
+    finally:
+        for one in slow:
+            one.close()
+
+
+def _known(request, context):
+    return b""
+
+
+def _unknown(request, context):
+    context.abort(grpc.StatusCode.UNAUTHENTICATED, "")
+
+
+class FakeDaemon:
+    """A daemon that asks for a token, and then does what a test says."""
+
+    def __init__(self, path: Path, answer) -> None:
+        self.server = grpc.server(ThreadPoolExecutor(4))
+        self.server.add_generic_rpc_handlers((self,))
+        self.server.add_insecure_port(f"unix:{path}")
+        self.answer = answer
+
+    def service(self, details):
+        if details.method.endswith("/WhoAmI"):
+            is_known = any(name == "authorization" for name, _ in details.invocation_metadata)
+            return grpc.unary_unary_rpc_method_handler(_known if is_known else _unknown)
+        return grpc.unary_unary_rpc_method_handler(self.answer)
+
+    def __enter__(self):
+        self.server.start()
+        return self
+
+    def __exit__(self, *_):
+        self.server.stop(0).wait()
+
+
+def test_a_call_ends_when_its_caller_leaves(folder):
+    begun, ended = Event(), Event()
+
+    def answer(_, context):
+        context.add_callback(ended.set)
+        begun.set()
+        ended.wait(PATIENCE_S)
+        return b""
+
+    with FakeDaemon(folder / "fake.sock", answer), door(f"unix://{folder}/fake.sock") as (address, _):
+        with httpx.Client(base_url=address, timeout=httpx.Timeout(PATIENCE_S, read=0.5)) as http:
+            with pytest.raises(httpx.ReadTimeout):
+                Caller(http, "x").send(LIST, {})
+            assert begun.is_set()
+            assert ended.wait(PATIENCE_S / 2)
+
+
+def test_a_write_whose_connection_broke_is_in_doubt(folder):
+    """The daemon may have carried it out, so no reason says that nothing was written."""
+    ended = Event()
+
+    def answer(_, context):
+        Thread(target=fake.server.stop, args=(0,)).start()
+        ended.wait(PATIENCE_S)
+        return b""
+
+    with FakeDaemon(folder / "fake.sock", answer) as fake, door(f"unix://{folder}/fake.sock") as (address, _):
+        with httpx.Client(base_url=address, timeout=PATIENCE_S) as http:
+            answer = Caller(http, "x").send("EntityService/ForgetPerson", {"name": "Sarah"})
+            ended.set()
+            away = Caller(http, "x").send(LIST, {})
+    assert (503, ("UNAVAILABLE", "")) == (answer.status_code, outcome_of(answer))
+    assert "a write may have happened" in answer.json()["message"]
+    assert (503, ("UNAVAILABLE", "UNAVAILABLE")) == (away.status_code, outcome_of(away))
+
+
+def test_a_flood_of_strangers_or_of_one_caller_takes_no_turn_of_another(world, address):
+    """The daemon refuses more than 64 calls at once on a connection, and holds each refusal for a while."""
+    busy = world.token(user_id="busy", chat_ids=(), quota={"calls_per_second": 0})
+    quiet = world.token(user_id="quiet", chat_ids=())
+    flooded = Event()
+
+    def flood(n: int) -> set[int]:
+        with httpx.Client(base_url=address, timeout=PATIENCE_S) as http:
+            statuses = set()
+            while not flooded.is_set():
+                caller = Caller(http, f"rubbish{n}.{len(statuses)}" if n % 2 else busy)
+                statuses.add(caller.send(LIST, {}).status_code)
+            return statuses
+
+    with ThreadPoolExecutor(160) as pool, httpx.Client(base_url=address, timeout=PATIENCE_S) as http:
+        floods = [pool.submit(flood, n) for n in range(160)]
+        seen = [Caller(http, quiet).send(LIST, {}).status_code for _ in range(30)]
+        flooded.set()
+        assert {200, 401} == set().union(*(one.result() for one in floods))
+    assert {200} == set(seen)
+
+
+@pytest.mark.parametrize("name", ["Authorization", "Origin", "Content-Type"])
+def test_a_header_that_counts_is_there_once(world, address, name):
+    with httpx.Client(base_url=address, timeout=PATIENCE_S) as http:
+        token = world.token(chat_ids=())
+        given = [("Authorization", f"Bearer {token}"), ("Content-Type", JSON), ("Origin", address.strip("/"))]
+        more = next((key, value) for key, value in given if key == name)
+        assert 200 == http.post(f"/memoryd.v1.{LIST}", content="{}", headers=given).status_code
+        answer = http.post(f"/memoryd.v1.{LIST}", content="{}", headers=[*given, more])
+    assert (400, True) == (answer.status_code, "twice" in answer.text)
+
+
+def test_what_the_door_refuses_is_charged_for(world, http):
+    """A body that is none costs as much as a call that is one."""
+    caller = Caller(http, world.token(chat_ids=(), quota={"calls_per_second": 4}))
+    answers = {http.post(f"/memoryd.v1.{LIST}", content="{", headers=caller.headers).status_code for _ in range(9)}
+    assert {400, 429} == answers
+
+
+def test_a_door_before_the_admin_socket_lets_no_one_in_without_a_token(folder):
+    """The daemon may be away when the door begins, so the door cannot find out."""
+    endpoint = f"unix://{folder}/run/admin.sock"
+    with door(endpoint) as (address, _), running(folder, config=NO_MODEL) as daemon:
+        assert endpoint == daemon.endpoint
+        with httpx.Client(base_url=address, timeout=PATIENCE_S) as http:
+            for caller in (Caller(http), Caller(http, "rubbish")):
+                assert until(lambda caller=caller: caller.send(LIST, {"user_id": "alice"}).status_code == 401)
