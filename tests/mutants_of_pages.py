@@ -90,7 +90,7 @@ MUTANTS_OF_PAGES = [
         DOOR,
     ),
     ("memoryd/http/door.py", "if origin is not None and origin not in", "if False and origin not in", DOOR),
-    ("memoryd/http/door.py", "return min(int(given), LONGEST_MS) / 1e3", "return int(given) / 1e3", DOOR),
+    ("memoryd/http/door.py", "return min(int(given), LONGEST_MS) / 1e3", "return int(given) / 1e3", TURNS),
     ("memoryd/http/reading.py", '        if not text.startswith("{"):', "        if False:", BODIES),
     ("memoryd/http/door.py", "        if name in headers and name in ONCE:", "        if False:", TURNS),
     ("memoryd/http/failures.py", "    if isinstance(known, TimedOut) and", "    if False and", TURNS),
@@ -120,5 +120,5 @@ MUTANTS_OF_PAGES = [
         "        if False:\n            self._watch()\n\n    def pause",
         SERVER,
     ),
-    ("memoryd/web/server.py", "            next(iter(self._handshakes)).cancel()", "            pass", SERVER),
+    ("memoryd/web/server.py", "                oldest.cancel()", "                pass", SERVER),
 ]

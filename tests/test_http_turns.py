@@ -12,6 +12,7 @@ import httpx
 import pytest
 
 from memoryd.http.door import MOST_LARGE_OF_ONE
+from memoryd.http.lines import LINES, MOST_OF_CALLER, MOST_OF_LINE, digest_of
 from tests.access_helpers import NOBODY
 from tests.doors import NO_MODEL
 from tests.http_helpers import JSON, Caller, door, outcome_of
@@ -87,17 +88,27 @@ def _unknown(request, context):
 class FakeDaemon:
     """A daemon that asks for a token, and then does what a test says."""
 
-    def __init__(self, path: Path, answer) -> None:
-        self.server = grpc.server(ThreadPoolExecutor(4))
+    def __init__(self, path: Path, answer, go: Event | None = None) -> None:
+        self.server = grpc.server(ThreadPoolExecutor(64))
+        self.count = self.strangers = 0
+        self.go = go
         self.server.add_generic_rpc_handlers((self,))
         self.server.add_insecure_port(f"unix:{path}")
         self.answer = answer
 
     def service(self, details):
+        token = dict(details.invocation_metadata).get("authorization", "")
+        if "rubbish" in token:
+            self.strangers += 1
+            return grpc.unary_unary_rpc_method_handler(self.refused_later)
         if details.method.endswith("/WhoAmI"):
-            is_known = any(name == "authorization" for name, _ in details.invocation_metadata)
-            return grpc.unary_unary_rpc_method_handler(_known if is_known else _unknown)
+            return grpc.unary_unary_rpc_method_handler(_known if token else _unknown)
+        self.count += 1
         return grpc.unary_unary_rpc_method_handler(self.answer)
+
+    def refused_later(self, request, context):
+        self.go.wait(PATIENCE_S)
+        _unknown(request, context)
 
     def __enter__(self):
         self.server.start()
@@ -122,6 +133,20 @@ def test_a_call_ends_when_its_caller_leaves(folder):
                 Caller(http, "x").send(LIST, {})
             assert begun.is_set()
             assert ended.wait(PATIENCE_S / 2)
+
+
+def test_no_call_takes_longer_than_a_minute_whatever_its_caller_says(folder):
+    left = []
+
+    def answer(_, context):
+        left.append(context.time_remaining())
+        return b""
+
+    with FakeDaemon(folder / "fake.sock", answer), door(f"unix://{folder}/fake.sock") as (address, _):
+        with httpx.Client(base_url=address, timeout=PATIENCE_S) as http:
+            for given in ("9999999999", "60001", "5000"):
+                assert 200 == Caller(http, "x").send(LIST, {}, **{"Connect-Timeout-Ms": given}).status_code
+    assert [True, True, True] == [0 < one <= most + 1 for one, most in zip(left, (60, 60, 5), strict=True)], left
 
 
 def test_a_write_whose_connection_broke_is_in_doubt(folder):
@@ -149,20 +174,60 @@ def test_a_flood_of_strangers_or_of_one_caller_takes_no_turn_of_another(world, a
     quiet = world.token(user_id="quiet", chat_ids=())
     flooded = Event()
 
-    def flood(n: int) -> set[int]:
+    def flood(n: int) -> set[str]:
         with httpx.Client(base_url=address, timeout=PATIENCE_S) as http:
-            statuses = set()
+            told = set()
             while not flooded.is_set():
-                caller = Caller(http, f"rubbish{n}.{len(statuses)}" if n % 2 else busy)
-                statuses.add(caller.send(LIST, {}).status_code)
-            return statuses
+                answer = Caller(http, f"rubbish{n}.{len(told)}" if n % 2 else busy).send(LIST, {})
+                told.add(f"{answer.status_code}" if answer.status_code in {200, 401} else answer.text)
+            return told
 
     with ThreadPoolExecutor(160) as pool, httpx.Client(base_url=address, timeout=PATIENCE_S) as http:
         floods = [pool.submit(flood, n) for n in range(160)]
         seen = [Caller(http, quiet).send(LIST, {}).status_code for _ in range(30)]
         flooded.set()
-        assert {200, 401} == set().union(*(one.result() for one in floods))
+        assert {"200", "401"} == set().union(*(one.result() for one in floods))
     assert {200} == set(seen)
+
+
+def test_one_caller_does_not_fill_the_connection_that_it_shares(folder):
+    """Callers are spread over some connections, so that each shares one with others."""
+    go = Event()
+
+    def answer(_, context):
+        if dict(context.invocation_metadata())["authorization"] == "Bearer busy":
+            go.wait(PATIENCE_S)
+        return b""
+
+    place = digest_of("Bearer busy")[0] % LINES
+    quiet = next(name for n in range(99) if digest_of(f"Bearer {(name := f'quiet{n}')}")[0] % LINES == place)
+    with FakeDaemon(folder / "fake.sock", answer) as fake, door(f"unix://{folder}/fake.sock") as (address, _):
+        with httpx.Client(base_url=address, timeout=PATIENCE_S, limits=httpx.Limits(max_connections=99)) as http:
+            Caller(http, "busy").told("IdentityService/WhoAmI", {})
+            with ThreadPoolExecutor(60) as pool:
+                busy = [pool.submit(Caller(http, "busy").send, LIST, {}) for _ in range(60)]
+                assert until(lambda: fake.count >= MOST_OF_CALLER)
+                assert 200 == Caller(http, quiet).send(LIST, {}).status_code
+                assert MOST_OF_CALLER == fake.count - 1
+                go.set()
+                assert {200} == {one.result().status_code for one in busy}
+
+
+def test_those_whose_token_has_not_counted_yet_have_a_connection_of_their_own(folder):
+    go = Event()
+
+    def answer(_, context):
+        return b""
+
+    with FakeDaemon(folder / "fake.sock", answer, go) as fake, door(f"unix://{folder}/fake.sock") as (address, _):
+        with httpx.Client(base_url=address, timeout=PATIENCE_S, limits=httpx.Limits(max_connections=99)) as http:
+            Caller(http, "known").told(LIST, {})
+            with ThreadPoolExecutor(60) as pool:
+                strangers = [pool.submit(Caller(http, f"rubbish{n}").send, LIST, {}) for n in range(60)]
+                assert until(lambda: fake.strangers >= MOST_OF_LINE)
+                assert 200 == Caller(http, "known").send(LIST, {}).status_code
+                go.set()
+                assert {401} == {one.result().status_code for one in strangers}
 
 
 @pytest.mark.parametrize("name", ["Authorization", "Origin", "Content-Type"])

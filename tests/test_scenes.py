@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
+import re
 import subprocess
 import sys
 from itertools import count
@@ -51,7 +53,7 @@ def test_a_scene_over_grpc(world, scene):
         except grpc.RpcError as error:
             from memoryd.http.failures import of_call
 
-            told = json.loads(of_call(error).body())
+            told = json.loads(of_call(error, world.daemon.endpoint).body())
             return *reason_and_field([one["debug"] for one in told["details"]]), {}
         return "", "", json_format.MessageToDict(answered.FromString(raw))
 
@@ -121,6 +123,29 @@ def test_what_a_user_of_the_npm_package_meets(world, address):
     assert "ok" == checks.splitlines()[-1], checks
 
 
+def test_the_npm_package_meets_connections_that_break(tmp_path):
+    assert "ok" == node("failures.mjs", endpoint="").splitlines()[-1]
+
+
+def test_it_is_also_had_by_require():
+    told = node("-e", "console.log(typeof require('memoryd').MemoryClient)", endpoint="")
+    assert "function" == told.strip()
+
+
+def test_both_clients_send_the_same_calls_but_once():
+    """A call that is not the same when it is done twice is named where it is made, here and there."""
+    source = (ROOT / "client/typescript/src/calls.ts").read_text(encoding="utf-8")
+    table = source.partition("export const ONCE")[2].partition("};")[0]
+    named = set(re.findall(r"^  (\w+): \(", table, re.MULTILINE))
+    once = set()
+    for path in [*(ROOT / "client/memory_client").glob("*_calls.py"), ROOT / "client/memory_client/calls.py"]:
+        for call in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(call, ast.Call) and any(one.arg == "retryable" for one in call.keywords):
+                texts = [one.value for one in call.args if isinstance(one, ast.Constant)]
+                once |= {text for text in texts if not text.endswith("Service")}
+    assert named == once | {"RenameEntity", "SetEntityType", "UnmergeEntity"}
+
+
 def test_the_generated_code_is_that_of_the_contract(tmp_path):
     plugin = ROOT / ".venv-web" / "typescript" / "node_modules" / ".bin" / "protoc-gen-es"
     if not plugin.exists():
@@ -134,6 +159,9 @@ def test_the_generated_code_is_that_of_the_contract(tmp_path):
         env={"PATH": f"{plugin.parent}:{binaries}:{os.environ['PATH']}"}, check=True, timeout=PATIENCE_S,
     )  # fmt: skip
     generated = ROOT / "client" / "typescript" / "src" / "gen"
+    assert {path.relative_to(generated) for path in generated.rglob("*.ts")} == {
+        path.relative_to(tmp_path) for path in tmp_path.rglob("*.ts")
+    }
     for made in tmp_path.rglob("*.ts"):
         kept = generated / made.relative_to(tmp_path)
         assert made.read_text() == kept.read_text(), f"{kept} is stale: run make typescript"

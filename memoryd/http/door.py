@@ -36,6 +36,7 @@ from memoryd.v1 import (
 )
 from memoryd.web.bodies import Ask, Refused, whole_body
 from memoryd.web.names import host_of
+from memoryd.wire.contract import writes_of
 
 __all__ = ["FILES", "Door", "methods"]
 
@@ -68,6 +69,7 @@ class Method:
     path: str
     request: type[Message]
     response: type[Message]
+    writes: bool
 
 
 def methods() -> Iterator[Method]:
@@ -78,7 +80,7 @@ def methods() -> Iterator[Method]:
                 if RULES[f"{service.name}/{method.name}"].needs is Access.HOST:
                     continue
                 request, response = GetMessageClass(method.input_type), GetMessageClass(method.output_type)
-                yield Method(f"/{service.full_name}/{method.name}", request, response)
+                yield Method(f"/{service.full_name}/{method.name}", request, response, writes_of(method))
 
 
 class Door:
@@ -168,7 +170,7 @@ class Door:
             except Failure:
                 await self._lines.call(WHO_AM_I, b"", timeout_s, metadata)  # so that it is charged for
                 raise
-            answer = await self._unless_left(path, raw, timeout_s, metadata, receive)
+            answer = await self._unless_left(method, raw, timeout_s, metadata, receive)
             if is_binary:
                 return 200, [(b"content-type", b"application/proto")], answer
             return 200, [(b"content-type", JSON)], await _written(method, answer)
@@ -188,10 +190,10 @@ class Door:
                 del self._large[whose]
 
     async def _unless_left(
-        self, path: str, raw: bytes, timeout_s: float, metadata: Metadata, receive: Receive
+        self, method: Method, raw: bytes, timeout_s: float, metadata: Metadata, receive: Receive
     ) -> bytes:
         """Call a method; the call ends where its caller leaves."""
-        calling = asyncio.ensure_future(self._lines.call(path, raw, timeout_s, metadata))
+        calling = asyncio.ensure_future(self._lines.call(method.path, raw, timeout_s, metadata, writes=method.writes))
         leaving = asyncio.ensure_future(receive())  # what comes next is that the caller has left
         leaving.add_done_callback(lambda _: calling.cancel())
         try:

@@ -22,8 +22,11 @@ from memoryd.http.failures import Failure, of_call
 __all__ = ["Lines", "Metadata", "digest_of"]
 
 Metadata = tuple[tuple[str, str], ...]
-LINES = 4
-MOST_OF_LINE = 48  # calls under way on one; the daemon refuses more than 64
+LINES = 6
+MOST_OF_LINE = 32  # calls under way on one; the daemon refuses more than 64, and counts those that have just ended
+REFUSED = "RST_STREAM with error code 7"  # which gRPC also says of a call that it ends, so no write is sent again
+REFUSALS = 5
+PAUSE_S = 0.02  # after a refusal
 MOST_OF_CALLER = 16  # calls under way with one token
 MOST_KNOWN = 4096  # tokens that are remembered, by their digests
 IN_DOUBT = frozenset(
@@ -57,14 +60,14 @@ class Lines:
         """Whether the token of this digest has counted."""
         return whose in self._known
 
-    async def call(self, path: str, raw: bytes, timeout_s: float, metadata: Metadata) -> bytes:
+    async def call(self, path: str, raw: bytes, timeout_s: float, metadata: Metadata, *, writes: bool = False) -> bytes:
         """Return the answer of a method; Failure. The token is the first of the metadata."""
         whose = digest_of(metadata[0][1])
         line = self._lines[whose[0] % LINES] if whose in self._known else self._strangers
         end = time.monotonic() + timeout_s
         try:
             async with asyncio.timeout(timeout_s), self._turn(whose), line.free:
-                answer: bytes = await line.of(path)(raw, timeout=end - time.monotonic(), metadata=metadata)
+                answer = await _answer(line.of(path), raw, end, metadata, 1 if writes else REFUSALS)
         except TimeoutError:
             raise Failure("deadline_exceeded", "there was no answer in time; a write may have happened") from None
         except grpc.aio.AioRpcError as error:
@@ -93,6 +96,20 @@ class Lines:
         """End the connections."""
         for line in (self._strangers, *self._lines):
             await line.close()
+
+
+async def _answer(method: Any, raw: bytes, end: float, metadata: Metadata, attempts: int) -> bytes:
+    """Return the answer of a call, which is sent again where the daemon has refused it."""
+    for attempt in range(attempts):
+        try:
+            answer: bytes = await method(raw, timeout=end - time.monotonic(), metadata=metadata)
+        except grpc.aio.AioRpcError as error:
+            if REFUSED not in (error.details() or "") or attempt == attempts - 1:
+                raise
+            await asyncio.sleep(PAUSE_S * (attempt + 1))
+        else:
+            return answer
+    raise AssertionError("unreachable: the last attempt returns or raises")
 
 
 class _Line:

@@ -138,7 +138,9 @@ class BoundedServer(uvicorn.Server):
                 await asyncio.sleep(PAUSE_S)
                 continue
             if len(self._handshakes) >= MOST_HANDSHAKES:
-                next(iter(self._handshakes)).cancel()
+                oldest = next(iter(self._handshakes))
+                del self._handshakes[oldest]
+                oldest.cancel()
             task = asyncio.create_task(self._begin(taken))
             self._handshakes[task] = None
             task.add_done_callback(functools.partial(self._begun, taken))

@@ -1,4 +1,4 @@
-// Remember something, find it, and build the context of a prompt: node examples/remember.ts
+// Remember something, find it, and build the context of a prompt. In a project with the package installed: node remember.ts (Node 24)
 import { MemoryClient } from "memoryd";
 
 const memory = new MemoryClient({ userId: "alice" });

@@ -2,68 +2,108 @@
 
 import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
 import type { DescMessage, DescMethod, Message } from "@bufbuild/protobuf";
-import type { Interceptor } from "@connectrpc/connect";
+import type { CallOptions } from "@connectrpc/connect";
 
-import { errorOf, InvalidArgument, TimedOut, Unavailable } from "./errors.js";
+import { ConnectionLost, errorOf, InvalidArgument, Unavailable, type MemorydError } from "./errors.js";
 import type { Identity } from "./endpoint.js";
+import { read } from "./request.js";
 
 const ATTEMPTS = 3;
 const BACKOFF_MS = [50, 250];
 
-/** Whether a method may change what is stored: the contract marks those that do not. */
-function writes(method: DescMethod): boolean {
-  return method.idempotency !== MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS;
-}
-
 type Fields = Record<string, unknown>;
+type Send = (request: Message, options: CallOptions) => Promise<Message>;
 
-function has(message: DescMessage, field: string): boolean {
-  return field in message.field;
+/** How a client calls: as whom, with which token, and for how long. */
+export interface Caller {
+  readonly identity: Identity;
+  readonly token: () => string;
+  readonly timeoutMs: number;
+  readonly isClosed: () => boolean;
 }
 
-/** Let a request say who asks, and let a write have a request id, where the contract has those fields. */
-function stamp(message: Message, desc: DescMessage, identity: Identity): void {
-  const fields = message as unknown as Fields;
-  if (has(desc, "agentId") && has(desc, "userId") && has(desc, "chatId")) {
+/** What of a request says that doing it twice is not as doing it once; other methods may be sent again. */
+export const ONCE: Readonly<Record<string, (request: Fields) => boolean>> = {
+  ApproveProposal: () => true,
+  DeleteMemories: (request) => Boolean(request["purge"]) && !request["dryRun"],
+  DeleteMemory: (request) => Boolean(request["purge"]) && !request["allowMissing"],
+  DeleteMessages: (request) => !request["dryRun"],
+  DeleteNote: (request) => !request["dryRun"] && !request["allowMissing"],
+  DeleteThread: (request) => !request["dryRun"],
+  EndSession: (request) => !request["sessionId"],
+  ForgetPerson: () => true,
+  IssueToken: () => true,
+  MergeEntities: () => true,
+  MoveNote: () => true,
+  OpenSandbox: () => true,
+  PutNote: (request) => request["expectedRevision"] !== undefined,
+  RejectProposal: () => true,
+  RenameEntity: () => true,
+  RotateTokenKeys: () => true,
+  SetEntityType: () => true,
+  UnmergeEntity: () => true,
+};
+
+/** Whether a call may change what is stored: the contract marks the methods that do not. */
+function writes(method: DescMethod, request: Fields): boolean {
+  return method.idempotency !== MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS && !request["dryRun"];
+}
+
+/** Let a request say who asks, and let a write have what makes it known again, where the contract has those fields. */
+function stamp(fields: Fields, method: DescMethod, identity: Identity): void {
+  const desc: DescMessage = method.input;
+  if ("agentId" in desc.field && "userId" in desc.field && "chatId" in desc.field) {
     const isNamed = fields["agentId"] || fields["userId"] || fields["chatId"];
     if (!isNamed) Object.assign(fields, identity);
   }
-  if (has(desc, "requestId") && !fields["requestId"]) fields["requestId"] = crypto.randomUUID();
+  const known = method.name === "StartSession" ? "sessionId" : "requestId";
+  if (known in desc.field && !fields[known]) fields[known] = crypto.randomUUID();
 }
 
-/** Raise InvalidArgument for a text with half of a surrogate pair, which UTF-8 cannot carry: it would be changed silently. */
-function refuseBroken(value: unknown, field: string): void {
-  if (typeof value === "string") {
-    if (!value.isWellFormed()) {
-      throw new InvalidArgument(`${field} has half of a surrogate pair`, { reason: "INVALID_FIELD", field });
+/** Call a method: the request is checked, says who asks, and is sent again where that does no harm. */
+export async function carryOut(
+  caller: Caller, method: DescMethod, send: Send, given: unknown, options: CallOptions = {},
+): Promise<Message> {
+  if (caller.isClosed()) throw new InvalidArgument("the client is closed");
+  options.signal?.throwIfAborted();
+  const request = read(method.input, given ?? {});
+  const fields = request as unknown as Fields;
+  stamp(fields, method, caller.identity);
+  const isRepeated = !ONCE[method.name]?.(fields);
+  const isWrite = writes(method, fields);
+  const end = performance.now() + (options.timeoutMs ?? caller.timeoutMs);
+  let doubtful: MemorydError | undefined;
+  for (let attempt = 0; ; attempt++) {
+    try {
+      const headers = new Headers(options.headers);
+      const shown = caller.token();
+      if (shown) headers.set("authorization", `Bearer ${shown}`);
+      return await send(request, { ...options, headers, timeoutMs: Math.max(1, Math.ceil(end - performance.now())) });
+    } catch (failure) {
+      options.signal?.throwIfAborted(); // what the caller has ended fails with the caller's own reason
+      let error = errorOf(failure);
+      if (error instanceof ConnectionLost && isWrite) doubtful = error;
+      else if (error instanceof Unavailable && doubtful !== undefined) error = doubtful; // an earlier attempt may have been carried out
+      const pauseMs = (BACKOFF_MS[attempt] ?? 250) * (0.5 + Math.random() / 2);
+      const isLast = attempt + 1 >= ATTEMPTS || performance.now() + pauseMs >= end;
+      const isUnanswered = error instanceof Unavailable || error instanceof ConnectionLost;
+      if (!isUnanswered || !isRepeated || isLast) throw error;
+      await pause(pauseMs, options.signal);
     }
-  } else if (value !== null && typeof value === "object" && !(value instanceof Uint8Array)) {
-    for (const [name, part] of Object.entries(value)) refuseBroken(part, field ? `${field}.${name}` : name);
   }
 }
 
-const pause = (ms: number) => new Promise((done) => setTimeout(done, ms));
-
-/** Return what stands around every call of a client. */
-export function around(identity: () => Identity, token: () => string): Interceptor {
-  return (next) => async (request) => {
-    if (request.stream) return next(request);
-    refuseBroken(request.message, "");
-    stamp(request.message, request.method.input, identity());
-    const fields = request.message as unknown as Fields;
-    const isSafe = !writes(request.method) || Boolean(fields["requestId"]);
-    for (let attempt = 0; ; attempt++) {
-      try {
-        const shown = token();
-        if (shown) request.header.set("authorization", `Bearer ${shown}`);
-        return await next(request);
-      } catch (failure) {
-        const error = errorOf(failure);
-        const isLost = error instanceof TimedOut && !request.signal.aborted;
-        const isRetried = error instanceof Unavailable || (isLost && isSafe);
-        if (!isRetried || attempt + 1 >= ATTEMPTS || request.signal.aborted) throw error;
-      }
-      await pause((BACKOFF_MS[attempt] ?? 250) * (0.5 + Math.random() / 2));
-    }
-  };
+/** Wait, but no longer than the caller does. */
+function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((done, fail) => {
+    const stop = () => {
+      clearTimeout(timer);
+      fail(signal?.reason);
+    };
+    const timer = setTimeout(() => {
+      signal?.removeEventListener("abort", stop);
+      done();
+    }, ms);
+    signal?.addEventListener("abort", stop, { once: true });
+  });
 }

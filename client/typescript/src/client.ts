@@ -1,36 +1,46 @@
 /** The client: one channel to the daemon, and one method an RPC, as the contract has them. */
 
-import type { DescService, MessageInitShape } from "@bufbuild/protobuf";
-import { createClient, type Client, type Transport } from "@connectrpc/connect";
+import type { DescMethod, DescService, Message } from "@bufbuild/protobuf";
+import { createClient, type CallOptions, type Client, type Transport } from "@connectrpc/connect";
 
-import { around } from "./calls.js";
+import { carryOut, type Caller } from "./calls.js";
 import {
   AdminService, ConsolidationService, ContextService, ConversationService, EntityService, GrantService,
   IdentityService, JobService, MemoryService, NoteService,
 } from "./contract.js";
 import { Conversation } from "./conversation.js";
 import { credentialsOf, identityOf, tokenSource, transportOf, type Credentials, type Identity } from "./endpoint.js";
-import { errorOf } from "./errors.js";
+import { InvalidArgument } from "./errors.js";
+import type { Given } from "./request.js";
 
 const SERVICES = [
   MemoryService, NoteService, EntityService, ConversationService, ContextService, IdentityService, GrantService,
   JobService, ConsolidationService, AdminService,
 ] as const;
 
+/** The methods of a service, which take a Date for each time. */
+type MethodsOf<Service extends DescService> = {
+  [Name in keyof Client<Service>]: Client<Service>[Name] extends (
+    request: infer Request, options?: CallOptions,
+  ) => Promise<infer Answer>
+    ? (request?: Given<Request>, options?: CallOptions) => Promise<Answer>
+    : never;
+};
+
 /** All methods of the contract, under their names. */
-type Methods = Client<typeof MemoryService> & Client<typeof NoteService> & Client<typeof EntityService> &
-  Client<typeof ConversationService> & Client<typeof ContextService> & Client<typeof IdentityService> &
-  Client<typeof GrantService> & Client<typeof JobService> & Client<typeof ConsolidationService> &
-  Client<typeof AdminService>;
+type Methods = MethodsOf<typeof MemoryService> & MethodsOf<typeof NoteService> & MethodsOf<typeof EntityService> &
+  MethodsOf<typeof ConversationService> & MethodsOf<typeof ContextService> & MethodsOf<typeof IdentityService> &
+  MethodsOf<typeof GrantService> & MethodsOf<typeof JobService> & MethodsOf<typeof ConsolidationService> &
+  MethodsOf<typeof AdminService>;
 
 /** A method whose answers come in pages. */
-type Paged<Request, Answer> = (request: Request) => Promise<Answer & { nextPageToken: string }>;
+type Paged = (request?: any, options?: CallOptions) => Promise<{ nextPageToken: string }>;
 
 export interface Options extends Partial<Identity> {
   /** `unix:///path`, `host:port`, or `http(s)://…` of memoryd http; unset: MEMORY_ENDPOINT, then the default socket. */
   readonly endpoint?: string;
   readonly credentials?: Credentials;
-  /** Bounds each attempt of a call, in milliseconds. */
+  /** Bounds a call with its retries, in milliseconds; 10,000 unless said. */
   readonly timeoutMs?: number;
   /** Another transport of Connect, such as one of your own for tests. */
   readonly transport?: Transport;
@@ -46,23 +56,27 @@ export interface MemoryClient extends Methods {}
  */
 export class MemoryClient {
   readonly #identity: Identity;
-  readonly #close: () => void;
+  readonly #end: () => void;
+  #isClosed = false;
 
   constructor(options: Options = {}) {
     const env = process.env;
+    const timeoutMs = options.timeoutMs ?? 10_000;
+    if (!(timeoutMs > 0)) throw new InvalidArgument("timeoutMs must be more than 0", { field: "timeoutMs" });
     this.#identity = identityOf(options, env);
-    const shown = options.credentials ?? credentialsOf(env);
-    const each = around(() => this.#identity, tokenSource(shown));
+    const shown = credentialsOf(options.credentials ?? {}, env);
     const { transport, close } = options.transport
       ? { transport: options.transport, close: () => {} }
-      : transportOf(options.endpoint, env, shown, options.timeoutMs ?? 10_000, [each]);
-    this.#close = close;
-    for (const service of SERVICES) Object.assign(this, raising(createClient(service as DescService, transport)));
+      : transportOf(options.endpoint, env, shown);
+    this.#end = close;
+    const caller = { identity: this.#identity, token: tokenSource(shown), timeoutMs, isClosed: () => this.#isClosed };
+    for (const service of SERVICES) Object.assign(this, methodsOf(service as DescService, transport, caller));
   }
 
-  /** End the connections; calls that are under way fail. */
+  /** End the connections: calls that are under way fail, and so does every later one. */
   close(): void {
-    this.#close();
+    this.#isClosed = true;
+    this.#end();
   }
 
   /** Who asks. */
@@ -79,35 +93,29 @@ export class MemoryClient {
    * Yield the items of a list, fetching page after page:
    * `for await (const memory of client.each(client.listMemories, {}, (page) => page.memories))`.
    */
-  async *each<Request extends { pageToken?: string }, Answer, Item>(
-    method: Paged<Request, Answer>,
-    request: Request,
-    items: (answer: Answer) => readonly Item[],
+  async *each<Method extends Paged, Item>(
+    method: Method,
+    request: NonNullable<Parameters<Method>[0]>,
+    items: (answer: Awaited<ReturnType<Method>>) => readonly Item[],
+    options: CallOptions = {},
   ): AsyncGenerator<Item, void, undefined> {
-    let pageToken = request.pageToken ?? "";
+    let pageToken: string = request.pageToken ?? "";
     do {
-      const answer = await method({ ...request, pageToken });
+      const answer = (await method({ ...request, pageToken }, options)) as Awaited<ReturnType<Method>>;
+      if (typeof answer.nextPageToken !== "string") throw new InvalidArgument("the answers of this method have no pages");
       yield* items(answer);
       pageToken = answer.nextPageToken;
     } while (pageToken !== "");
   }
 }
 
-/** Return a client whose methods raise errors of the tree. */
-function raising(client: Client<DescService>): object {
-  const methods = Object.entries(client as unknown as Record<string, (...given: unknown[]) => Promise<unknown>>);
+/** Return the methods of a service as functions of a request. */
+function methodsOf(service: DescService, transport: Transport, caller: Caller): object {
+  const client = createClient(service, transport) as unknown as Record<string, (request: Message, options: CallOptions) => Promise<Message>>;
   return Object.fromEntries(
-    methods.map(([name, call]) => [
-      name,
-      async (...given: unknown[]) => {
-        try {
-          return await call(...given);
-        } catch (failure) {
-          throw errorOf(failure);
-        }
-      },
+    service.methods.map((method: DescMethod) => [
+      method.localName,
+      (given?: unknown, options?: CallOptions) => carryOut(caller, method, client[method.localName]!, given, options),
     ]),
   );
 }
-
-export type { MessageInitShape };

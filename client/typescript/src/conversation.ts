@@ -8,8 +8,9 @@ import {
   type MessageSchema, type Session,
 } from "./contract.js";
 import { ThreadNotFound } from "./errors.js";
+import type { Given } from "./request.js";
 
-type Draft = MessageInitShape<typeof MessageSchema>;
+type Draft = Given<MessageInitShape<typeof MessageSchema>>;
 type More = Omit<Draft, "role" | "content" | "$typeName">;
 
 export class Conversation {
@@ -19,6 +20,7 @@ export class Conversation {
   readonly #client: MemoryClient;
   readonly #shared: boolean;
   readonly #named: string;
+  #turn: Promise<unknown> = Promise.resolve();
 
   constructor(client: MemoryClient, threadId: string, options: { shared?: boolean; sessionId?: string } = {}) {
     this.#client = client;
@@ -28,8 +30,14 @@ export class Conversation {
     this.sessionId = this.#named;
   }
 
-  /** Append messages in order, all or none. */
-  async say(...messages: Draft[]): Promise<AppendMessagesResponse> {
+  /** Append messages in order, all or none; after those that were said before, also where no one waited for them. */
+  say(...messages: Draft[]): Promise<AppendMessagesResponse> {
+    const done = this.#turn.then(() => this.#append(messages));
+    this.#turn = done.catch(() => undefined);
+    return done;
+  }
+
+  async #append(messages: Draft[]): Promise<AppendMessagesResponse> {
     const done = await this.#client.appendMessages({ ...this.#thread, sessionId: this.#named, messages });
     this.sessionId = done.sessionId || this.sessionId;
     return done;

@@ -1,14 +1,17 @@
 /** Where the daemon is, who asks, and what is shown at the door: arguments first, then the environment. */
 
+import { Agent } from "node:http";
+import { Agent as SecureAgent } from "node:https";
 import { readFileSync, statSync } from "node:fs";
 import { connect } from "node:net";
 import { homedir } from "node:os";
 
-import type { Interceptor, Transport } from "@connectrpc/connect";
+import type { Transport } from "@connectrpc/connect";
 import { createConnectTransport, createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
 
 import { InvalidArgument, Unauthenticated } from "./errors.js";
 
+type TlsFiles = Partial<Record<"ca" | "cert" | "key", Buffer>>;
 type Env = Readonly<Record<string, string | undefined>>;
 
 /** Who asks and where: what every request asserts. */
@@ -28,6 +31,7 @@ export interface Credentials {
 }
 
 const SYSTEM_SOCKET = "/run/memoryd/admin.sock";
+const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/;
 const MAX_ANSWER_BYTES = 8 * 1024 * 1024;
 
 /** Return the identity of the arguments, each replaced by its variable where it is not given. */
@@ -39,20 +43,25 @@ export function identityOf(given: Partial<Identity>, env: Env): Identity {
   };
 }
 
-export function credentialsOf(env: Env): Credentials {
+/** Return what is given, and from the environment what is not; a token that is given stands alone. */
+export function credentialsOf(given: Credentials, env: Env): Credentials {
+  const isShown = Boolean(given.token || given.tokenFile);
   return {
-    token: env["MEMORY_TOKEN"],
-    tokenFile: env["MEMORY_TOKEN_FILE"],
-    caFile: env["MEMORY_TLS_CA_FILE"],
-    certificateFile: env["MEMORY_TLS_CERTIFICATE_FILE"],
-    keyFile: env["MEMORY_TLS_KEY_FILE"],
+    token: isShown ? given.token : env["MEMORY_TOKEN"],
+    tokenFile: isShown ? given.tokenFile : env["MEMORY_TOKEN_FILE"],
+    caFile: given.caFile || env["MEMORY_TLS_CA_FILE"],
+    certificateFile: given.certificateFile || env["MEMORY_TLS_CERTIFICATE_FILE"],
+    keyFile: given.keyFile || env["MEMORY_TLS_KEY_FILE"],
   };
 }
 
 /** Return what gives the token of each call; a file is read again when it changes, so a new token needs no restart. */
 export function tokenSource(shown: Credentials): () => string {
   const path = shown.tokenFile;
-  if (!path) return () => shown.token ?? "";
+  if (!path) {
+    const given = shown.token ?? "";
+    return () => (given === "" ? "" : checked(given));
+  }
   let seen = "";
   let token = "";
   return () => {
@@ -60,15 +69,30 @@ export function tokenSource(shown: Credentials): () => string {
       const stat = statSync(path);
       const now = `${stat.mtimeMs} ${stat.ino} ${stat.size}`;
       if (now !== seen) {
-        token = readFileSync(path, "ascii").trim();
+        token = readFileSync(path, "latin1").trim();
         seen = now;
       }
     } catch (error) {
       throw new Unauthenticated(`the token file ${path} cannot be read: ${(error as NodeJS.ErrnoException).code}`);
     }
     if (token === "") throw new Unauthenticated(`the token file ${path} is empty`);
-    return token;
+    return checked(token);
   };
+}
+
+/** A token that a header may hold; what it is stands in no message. */
+function checked(token: string): string {
+  if (!/^[\x21-\x7e]+$/.test(token)) throw new Unauthenticated("the token is not one of memoryd");
+  return token;
+}
+
+function contentOf(path: string | undefined, field: string): Buffer | undefined {
+  if (!path) return undefined;
+  try {
+    return readFileSync(path);
+  } catch (error) {
+    throw new InvalidArgument(`${field} ${path} cannot be read: ${(error as NodeJS.ErrnoException).code}`, { field });
+  }
 }
 
 function isSocket(path: string): boolean {
@@ -90,35 +114,28 @@ function defaultSocket(env: Env): string {
  * Return the transport of an endpoint: `unix:///path` or `host:port` (gRPC, over TCP always TLS), or the address of
  * `memoryd http` (`http://127.0.0.1:8766`, `https://…`).
  */
-export function transportOf(
-  endpoint: string | undefined,
-  env: Env,
-  shown: Credentials,
-  timeoutMs: number,
-  interceptors: Interceptor[],
-): Channel {
-  const given = endpoint ?? env["MEMORY_ENDPOINT"] ?? `unix://${defaultSocket(env)}`;
-  const common = { interceptors, defaultTimeoutMs: timeoutMs, readMaxBytes: MAX_ANSWER_BYTES };
+export function transportOf(endpoint: string | undefined, env: Env, shown: Credentials): Channel {
+  const given = endpoint || env["MEMORY_ENDPOINT"] || `unix://${defaultSocket(env)}`;
   const tls = {
-    ca: shown.caFile ? readFileSync(shown.caFile) : undefined,
-    cert: shown.certificateFile ? readFileSync(shown.certificateFile) : undefined,
-    key: shown.keyFile ? readFileSync(shown.keyFile) : undefined,
+    ca: contentOf(shown.caFile, "caFile"),
+    cert: contentOf(shown.certificateFile, "certificateFile"),
+    key: contentOf(shown.keyFile, "keyFile"),
   };
   if (given.startsWith("unix:")) {
     const path = given.slice("unix:".length).replace(/^\/\/(?=\/)/, "").replace(/^~(?=\/)/, homedir());
-    if (!path.startsWith("/")) throw new InvalidArgument(`endpoint ${given} must be unix:///absolute/path`, { field: "endpoint" });
+    if (!path.startsWith("/")) throw refused(`endpoint ${given} must be unix:///absolute/path`);
     // no host is asked for: every connection goes to the socket
-    return overHttp2(common, "http://localhost", { createConnection: () => connect(path) });
+    return overHttp2("http://localhost", { createConnection: () => connect(path) });
   }
-  if (/^https?:\/\//.test(given)) {
-    const nodeOptions = given.startsWith("https:") ? tls : {};
-    const baseUrl = given.replace(/\/$/, "");
-    return { transport: createConnectTransport({ ...common, baseUrl, httpVersion: "1.1", nodeOptions }), close: () => {} };
-  }
+  if (/^https?:\/\//.test(given)) return overHttp1(given.replace(/\/$/, ""), tls);
   if (given.includes("://") || !/^.+:\d{1,5}$/.test(given)) {
-    throw new InvalidArgument(`endpoint ${given} is none of unix:///path, host:port and http(s)://…`, { field: "endpoint" });
+    throw refused(`endpoint ${given} is none of unix:///path, host:port and http(s)://…`);
   }
-  return overHttp2(common, `https://${given}`, tls);
+  return overHttp2(`https://${given}`, tls);
+}
+
+function refused(message: string): InvalidArgument {
+  return new InvalidArgument(message, { field: "endpoint" });
 }
 
 /** A transport, and what ends its connections. */
@@ -127,10 +144,24 @@ export interface Channel {
   readonly close: () => void;
 }
 
-type Common = Pick<Parameters<typeof createGrpcTransport>[0], "interceptors" | "defaultTimeoutMs" | "readMaxBytes">;
 type SessionOptions = ConstructorParameters<typeof Http2SessionManager>[2];
 
-function overHttp2(common: Common, baseUrl: string, options: SessionOptions): Channel {
+function overHttp2(baseUrl: string, options: SessionOptions): Channel {
   const sessionManager = new Http2SessionManager(baseUrl, {}, options);
-  return { transport: createGrpcTransport({ ...common, baseUrl, sessionManager }), close: () => sessionManager.abort() };
+  const transport = createGrpcTransport({ baseUrl, sessionManager, readMaxBytes: MAX_ANSWER_BYTES });
+  return { transport, close: () => sessionManager.abort() };
+}
+
+function overHttp1(baseUrl: string, tls: TlsFiles): Channel {
+  const url = URL.canParse(baseUrl) ? new URL(baseUrl) : undefined;
+  if (url === undefined || url.pathname !== "/") throw refused(`endpoint ${baseUrl} must be http(s)://host:port`);
+  const isSecure = url.protocol === "https:";
+  if (!isSecure && !LOOPBACK.test(url.hostname)) {
+    throw refused(`endpoint ${baseUrl} would send the token in the clear; use https, or http on this machine`);
+  }
+  const agent = isSecure ? new SecureAgent({ keepAlive: true, ...tls }) : new Agent({ keepAlive: true });
+  const transport = createConnectTransport({
+    baseUrl, httpVersion: "1.1", nodeOptions: { agent }, readMaxBytes: MAX_ANSWER_BYTES,
+  });
+  return { transport, close: () => agent.destroy() };
 }

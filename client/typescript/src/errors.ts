@@ -18,6 +18,7 @@
  * │   └── RequestIdReused      make a new request id
  * ├── Unavailable          nothing was written; retry with backoff
  * ├── TimedOut             no answer in time; a write may have happened: retry with the same request id
+ * │   └── ConnectionLost       the connection broke in mid-call
  * ├── StoreDamaged         tell the operator
  * └── InternalError        report it, with the id in the message
  */
@@ -28,9 +29,9 @@ import { BadRequestSchema, ErrorInfoSchema } from "./gen/google/rpc/error_detail
 
 /** A failure with one reason of `ErrorReason`; the message has the fact and the way out. */
 export class MemorydError extends Error {
-  /** One of `ErrorReason`, without its prefix. */
+  /** One of `ErrorReason`, without its prefix; "" where no daemon said so: TimedOut, and what is refused before it is sent. */
   readonly reason: string;
-  /** The field of the request that is wrong; "": none is. */
+  /** The field of the request that is wrong, as it is named here: `filter.eventTimeFrom`; "": none is. */
   readonly field: string;
   /** Which limit was reached; "": none was. */
   readonly limit: string;
@@ -65,6 +66,7 @@ export class Conflict extends MemorydError {}
 export class RequestIdReused extends Conflict {}
 export class Unavailable extends MemorydError {}
 export class TimedOut extends MemorydError {}
+export class ConnectionLost extends TimedOut {}
 export class StoreDamaged extends MemorydError {}
 export class InternalError extends MemorydError {}
 
@@ -105,29 +107,63 @@ const BY_CODE: Readonly<Partial<Record<Code, Kind>>> = {
   [Code.DataLoss]: StoreDamaged,
   [Code.DeadlineExceeded]: TimedOut,
 };
+const NO_ANSWER: ReadonlySet<Code> = new Set([Code.Unavailable, Code.Aborted, Code.Canceled]);
 
-/** What gRPC itself says where nothing was sent. */
-const NOT_SENT = /ECONNREFUSED|ENOENT|EACCES|ENOTFOUND|EAI_AGAIN|connect failed/;
+/** What is said where nothing was sent. REFUSED_STREAM is no such word: gRPC also ends calls with it. */
+const NOT_SENT = /ECONNREFUSED|ENOENT|ENOTFOUND|EAI_AGAIN|connect failed/;
+const CUT = /ECONNRESET|EPIPE|socket hang up|stream closed|GOAWAY|REFUSED_STREAM|aborted|premature/i;
+const NO_TLS = /wrong version number|packet length too long|EPROTO|SSL routines/i;
+const NOT_TRUSTED = /self.signed|unable to (verify|get)|ERR_TLS|CERT_|certificate/i;
 
 /** Return the error of the tree that a failed call stands for. */
 export function errorOf(failure: unknown): MemorydError {
   if (failure instanceof MemorydError) return failure;
   const error = ConnectError.from(failure);
-  if (error.cause instanceof MemorydError) return error.cause; // what an interceptor throws is wrapped once more
+  if (error.cause instanceof MemorydError) return error.cause;
   const info = error.findDetails(ErrorInfoSchema).find((one) => one.domain === "memoryd");
   if (info !== undefined) {
     const kind = BY_REASON[info.reason] ?? BY_CODE[error.code] ?? InternalError;
     const field = error.findDetails(BadRequestSchema)[0]?.fieldViolations[0]?.field ?? info.metadata["field"] ?? "";
     const limit = info.metadata["limit"] ?? "";
-    return new kind(error.rawMessage, { reason: info.reason, field, limit, cause: failure });
+    return new kind(error.rawMessage, { reason: info.reason, field: camel(field), limit, cause: failure });
   }
-  const told = `${error.rawMessage} ${String((error.cause as { code?: string } | undefined)?.code ?? "")}`;
-  if (NOT_SENT.test(told)) {
-    return new Unavailable(`cannot reach memoryd: ${error.rawMessage}`, { reason: "UNAVAILABLE", cause: failure });
+  return unanswered(error, failure);
+}
+
+/** Return what a failure says that is none of the daemon's own. */
+function unanswered(error: ConnectError, cause: unknown): MemorydError {
+  const told = [error.rawMessage, ...codesOf(error)].join(" ");
+  if (told.includes("EACCES")) return new PermissionDenied("this user may not open the socket; run as the user of memoryd", { cause });
+  if (NOT_SENT.test(told)) return unavailable(`cannot reach memoryd: ${error.rawMessage}`, cause);
+  if (NO_TLS.test(told)) return unavailable("cannot reach memoryd: its port does not speak TLS as it is asked to; check the endpoint", cause);
+  if (NOT_TRUSTED.test(told)) {
+    return unavailable(`the certificate is not trusted: ${error.rawMessage}; name who signed it in caFile, or use the name that it is for`, cause);
   }
-  if (error.code === Code.Unavailable) {
-    return new TimedOut(`the connection broke; a write may have happened: ${error.rawMessage}`, { cause: failure });
+  if (error.code === Code.DeadlineExceeded) return new TimedOut("no answer in time; a write may have happened", { cause });
+  if (NO_ANSWER.has(error.code) || CUT.test(told)) {
+    return new ConnectionLost(`the connection broke; a write may have happened: ${error.rawMessage}`, { cause });
+  }
+  if (error.code === Code.Unimplemented) {
+    return new PermissionDenied("this door does not have this call: hosts make it on the admin socket, or memoryd is older than this client", { cause });
   }
   const kind = BY_CODE[error.code] ?? InternalError;
-  return new kind(error.rawMessage, { cause: failure });
+  return new kind(error.rawMessage, { cause });
+}
+
+function unavailable(message: string, cause: unknown): Unavailable {
+  return new Unavailable(message, { reason: "UNAVAILABLE", cause });
+}
+
+/** The codes of what lies behind an error. */
+function codesOf(error: ConnectError): string[] {
+  const codes: string[] = [];
+  for (let at: unknown = error.cause, depth = 0; at instanceof Error && depth < 5; at = at.cause, depth++) {
+    codes.push(String((at as NodeJS.ErrnoException).code ?? ""), at.message);
+  }
+  return codes;
+}
+
+/** The name of a field as requests have it here. */
+function camel(field: string): string {
+  return field.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
 }
