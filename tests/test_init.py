@@ -8,6 +8,8 @@ import stat
 import subprocess
 import sys
 import tomllib
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
 import pytest
 from memory_client import Credentials, MemoryClient
@@ -70,6 +72,137 @@ def test_a_first_setup_works_and_is_made_once(home):
             daemon.terminate()
 
 
+@contextmanager
+def served(home, *words: str):
+    """Run the daemon of a setup until the end of the block."""
+    with subprocess.Popen([BIN / "memoryd", "serve", *words], env=env_of(home), stderr=subprocess.DEVNULL) as daemon:
+        try:
+            yield
+        finally:
+            daemon.terminate()
+
+
+def steps(told: dict) -> dict[str, str]:
+    return {step["what"]: step["where"] for step in told["steps"]}
+
+
+def grants(home, *words: str) -> list[dict]:
+    command = [BIN / "memoryd", "grant", "list", "--json", *words]
+    said = json.loads(subprocess.check_output(command, env=env_of(home)))
+    return [one for one in said["grants"] if not one["grant"].get("end_time")]
+
+
+def test_what_it_says_to_try_is_pasted_as_one_block(home):
+    """The daemon needs some seconds, so what comes after it waits for it."""
+    told = init(
+        home, "--for", "bob o'hara", "--socket", str(home / "run" / "a.sock"), "--data-dir", str(home / "my data")
+    )
+    assert ["serve", "init", "add", "search", "inspect"] == [line.split()[1] for line in told["try"]]
+    program = "\n".join(told["try"][:-1]) + "\nkill %1; wait"
+    done = subprocess.run(
+        ["bash", "-mc", program], env=env_of(home), capture_output=True, text=True, timeout=PATIENCE_S, check=True
+    )
+    assert "made" in done.stdout
+    assert "I'm allergic to peanuts" in done.stdout
+    assert (home / "my data" / "memory.duckdb").exists()
+    assert not (home / ".local").exists()
+    [token] = (home / ".config" / "memoryd").glob("token*")
+    assert "token-bob%20o%27hara" == token.name
+
+
+def test_each_user_has_a_token_of_its_own(home):
+    config = str(home / "my.toml")
+    words = ("--config", config)
+    first = init(home, *words)
+    assert all(f"--config {config}" in line for line in first["try"][:2])
+    with served(home, *words):
+        mine = init(home, *words, "--wait", "30")
+        other = init(home, *words, "--for", "bob")
+        files = [
+            json.loads(told["mcp"]["snippet"])["mcpServers"]["memory"]["env"]["MEMORY_TOKEN_FILE"]
+            for told in (mine, other)
+        ]
+        assert [str(home / "token"), str(home / "token-bob")] == files
+        assert {"alice", "bob"} == {one["grant"]["user_id"] for one in grants(home, *words)}
+        (home / "token-bob").write_text((home / "token").read_text())
+        told = init(home, *words, "--for", "bob")
+        assert ("waits", True) == (
+            became(told)["token of the first grant"],
+            "is of user 'alice'" in steps(told)["token of the first grant"],
+        )
+
+
+def test_a_token_that_does_not_count_is_told_and_none_is_taken_from_others(home):
+    init(home)
+    token = home / ".config" / "memoryd" / "token"
+    with served(home):
+        init(home, "--wait", "30")
+        [grant] = grants(home)
+        subprocess.run([BIN / "memoryd", "grant", "revoke", grant["grant"]["id"]], env=env_of(home), check=False)
+        subprocess.run([BIN / "memoryd", "sandbox", "close", grant["grant"]["id"]], env=env_of(home), check=False)
+        assert [] == grants(home)
+        for said in ("counts no longer", "is no file", "may be read by others"):
+            if said == "is no file":
+                token.unlink()
+                token.symlink_to("/nothing")
+            elif said == "may be read by others":
+                token.unlink()
+                token.write_text("x")
+                token.chmod(0o644)
+            told = init(home)
+            assert ("waits", True) == (
+                became(told)["token of the first grant"],
+                said in steps(told)["token of the first grant"],
+            )
+        assert [] == grants(home)
+        token.unlink()
+        assert "made" == became(init(home))["token of the first grant"]
+        assert 1 == len(grants(home))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to become another user")
+def test_no_grant_is_left_without_its_token(home):
+    """The folder of the token is found to be closed before a grant is made."""
+    init(home)
+    with served(home):
+        init(home, "--wait", "30")
+        (home / ".config" / "memoryd" / "token").unlink()
+        before = len(grants(home))
+        with ThreadPoolExecutor(4) as pool:  # of four at once one is the first
+            told = [became(one)["token of the first grant"] for one in pool.map(lambda _: init(home), range(4))]
+        assert ["made", "there", "there", "there"] == sorted(told)
+        assert before + 1 == len(grants(home))
+
+
+def test_a_home_that_cannot_be_written_is_told_with_the_way_out(home):
+    (home / "file").write_text("")
+    done = subprocess.run(
+        [BIN / "memoryd", "init"],
+        env={**env_of(home), "HOME": str(home / "file")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (2, 1) == (done.returncode, len(done.stderr.splitlines())), done.stderr
+    assert "set HOME" in done.stderr
+    assert "sudo" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--for", "a\nb"), "user_id must be printable"),
+        (("--for", "x" * 300), "user_id"),
+        (("--socket", "/" + "x" * 200), "107 bytes"),
+    ],
+)
+def test_what_makes_no_setup_is_refused(home, words, said):
+    done = subprocess.run(
+        [BIN / "memoryd", "init", *words], env=env_of(home), capture_output=True, text=True, check=False
+    )
+    assert (True, True) == (done.returncode in {1, 2}, said in done.stderr), done.stderr
+
+
 def test_what_is_there_stays(home):
     config = home / ".config" / "memoryd" / "memoryd.toml"
     config.parent.mkdir(parents=True)
@@ -79,6 +212,13 @@ def test_what_is_there_stays(home):
     assert "mine" in config.read_text()
     assert "[mcp_servers.memory]" in told["mcp"]["snippet"]
     assert any("--user bob" in line for line in told["try"])
+    assert "set [shared] socket" in steps(told)["shared socket"]  # without it the snippet would reach nothing
+
+
+def test_a_dry_run_of_a_configuration_that_is_not_there_makes_nothing(home):
+    told = init(home, "--dry-run", "--config", str(home / "new.toml"))
+    assert "would be made" == became(told)["configuration"]
+    assert [] == list(home.iterdir())
 
 
 def test_a_service_is_made_where_systemd_is(home):
@@ -91,9 +231,22 @@ def test_a_service_is_made_where_systemd_is(home):
     assert "made" == became(told)["service"]
     unit = (home / ".config" / "systemd" / "user" / "memoryd.service").read_text()
     assert f"ExecStart={BIN / 'memoryd'} serve\n" in unit
+    assert not any(" serve" in line for line in told["try"])  # it runs already
     asked = noted.read_text()
     assert "--user daemon-reload" in asked
     assert "--user enable --now memoryd.service" in asked
+
+
+def test_the_service_begins_with_the_configuration_that_was_named(home):
+    folder = home / "bin"
+    folder.mkdir()
+    (folder / "systemctl").write_text("#!/bin/sh\necho running\n")
+    (folder / "systemctl").chmod(0o755)
+    config = home / "50% of $HOME" / "my.toml"
+    init(home, "--config", str(config), PATH=f"{folder}:{BIN}:/usr/bin:/bin", XDG_RUNTIME_DIR=str(home / "run"))
+    unit = (home / ".config" / "systemd" / "user" / "memoryd.service").read_text()
+    named = str(config).replace("%", "%%").replace("$", "$$")
+    assert f'ExecStart={BIN / "memoryd"} serve --config "{named}"\n' in unit
 
 
 def test_no_service_is_made_of_a_copy_that_may_go(home):

@@ -12,7 +12,7 @@ from memoryd.errors import InvalidArgument, PermissionDenied
 from memoryd.model.limits import MAX_MESSAGE_BYTES
 from memoryd.paths import SOCKET_NAME, expanded, find_socket, owner_of, socket_candidates
 
-__all__ = ["CHANNEL_OPTIONS", "Identity", "check_timeout", "is_admin", "resolve_endpoint"]
+__all__ = ["CHANNEL_OPTIONS", "MAX_SOCKET_PATH_BYTES", "Identity", "check_timeout", "is_admin", "resolve_endpoint"]
 
 MAX_TIMEOUT_S = 86_400
 MAX_PORT = 65_535

@@ -1,12 +1,14 @@
 """
 What `memoryd init` does: make a first setup for the user who runs it, and say what to try.
 
-It asks nothing, and whatever is there already stays as it is: run it again after each step.
+It asks nothing, and whatever is there already stays as it is: run it again after each step. What it prints to be run
+names the same places and the same user as the command itself was given.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import os
 import shlex
@@ -17,14 +19,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from memory_cli.main import login_name
 from memory_cli.output import as_json
+from memory_client.endpoint import MAX_SOCKET_PATH_BYTES
 from memory_mcp.parser import HOSTS
 
 from memoryd import paths
+from memoryd.cli.first_grant import FirstGrant
 from memoryd.cli.places import settle
-from memoryd.errors import InvalidArgument, MemorydError
+from memoryd.errors import InvalidArgument
+from memoryd.model.validation import check_id
 
 __all__ = ["add_init_command"]
 
@@ -33,7 +39,7 @@ EXAMPLES = """examples:
   memoryd init --dry-run
   memoryd init --for alice --host cursor"""
 CONFIG = """\
-# memoryd's configuration; every key with its default: memoryd check --help, docs/configuration.md
+# memoryd's configuration; every key with its value: memoryd check; what each means: docs/reference/keys.md
 
 [shared]
 # where programs with a token reach the daemon
@@ -50,7 +56,7 @@ StartLimitIntervalSec=0
 
 [Service]
 Type=notify
-ExecStart={command} serve
+ExecStart={command}
 Restart=on-failure
 RestartPreventExitStatus=78
 RestartSec=2
@@ -68,6 +74,7 @@ WantedBy=default.target
 """
 PASSING = frozenset({"archive-v0", ".cache"})  # folders of what uvx and pipx run have unpacked for once
 SYSTEMD_S = 20  # for each question to the service manager
+STARTING_S = 30.0  # for a daemon that was begun just before
 
 
 @dataclass
@@ -86,16 +93,17 @@ class Setup:
             became = "would be made" if became == "made" else "would be started"
         self.steps.append({"what": what, "where": str(where), "became": became})
 
-    def make(self, what: str, path: Path, text: str, mode: int = 0o600) -> None:
-        """Write a file unless it is there; its folder is made for this user alone."""
-        if path.exists():
+    def make(self, what: str, path: Path, text: str, mode: int = 0o600) -> bool:
+        """Write a file unless it is there, and return whether it was; its folder is made for this user alone."""
+        if os.path.lexists(path):
             self.note(what, path, "there")
-            return
+            return True
         if not self.dry_run:
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w", encoding="utf-8") as file:
                 file.write(text)
         self.note(what, path, "made")
+        return False
 
 
 def add_init_command(
@@ -113,24 +121,52 @@ def add_init_command(
     )
     parser.add_argument("--for", dest="user", metavar="USER", default="", help="whose memory it is (the login name)")
     parser.add_argument("--host", choices=HOSTS, default="claude", help="which host of MCP is told (%(default)s)")
+    parser.add_argument(
+        "--wait", metavar="SECONDS", type=float, default=0.0, help="wait so long for a daemon that is being started (0)"
+    )
     parser.add_argument("--dry-run", action="store_true", help="only tell what would be made")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=lambda args: _init(client, args))
 
 
 def _init(client: Callable[[argparse.Namespace], Any], args: argparse.Namespace) -> int:
-    user = args.user or login_name()
+    user = check_id(args.user or login_name(), "user_id") if args.user or login_name() else ""
     if not user:
         raise InvalidArgument("there is no login name; say --for USER", field="user_id")
-    config_path = args.config or paths.config_home(os.environ) / "memoryd.toml"
+    for name in ("config", "data_dir", "socket"):
+        if getattr(args, name) is not None:
+            setattr(args, name, getattr(args, name).absolute())
+    again = _options(args)
+    config_path = (args.config or paths.config_home(os.environ) / "memoryd.toml").absolute()
     setup = Setup(args.dry_run)
-    socket = args.socket or paths.socket_path(os.environ)
-    shared = socket.absolute().parent / "shared" / "memory.sock"
-    setup.make(
-        "configuration", config_path, CONFIG.format(socket=json.dumps(str(shared)), metrics=str(_has_metrics()).lower())
-    )
-    if config_path.exists():
-        args.config = config_path
+    socket = (args.socket or paths.socket_path(os.environ)).absolute()
+    shared = socket.parent / "shared" / "memory.sock"
+    try:
+        where = _make(setup, args, config_path, socket, shared)
+    except OSError as error:
+        raise InvalidArgument(
+            f"{error.filename}: {error.strerror}; set HOME to a folder of this user's, or name other places:"
+            " --config, --data-dir, --socket",
+            field="config",
+        ) from None
+    is_served = _serve(setup, again, config_path, os.environ)
+    whose = "" if user == login_name() else f"-{quote(user, safe='')}"
+    first = FirstGrant(setup, client, args, config_path.parent / f"token{whose}", user)
+    if not first.settle(STARTING_S if is_served and not args.dry_run else args.wait):
+        named = f" --for {shlex.quote(user)}" if args.user else ""
+        host = "" if args.host == "claude" else f" --host {args.host}"
+        setup.next += [*([] if is_served else [f"{_printed('memoryd')} serve{again} &"]),
+                       f"{_printed('memoryd')} init --wait {STARTING_S:.0f}{named}{host}{again}"]  # fmt: skip
+    _say_mcp(setup, args.host, first.token_file, f"unix://{where}")
+    _say_next(setup, args, "" if user == login_name() else f" --user {shlex.quote(user)}", again)
+    return _tell(setup, in_json=args.json)
+
+
+def _make(setup: Setup, args: argparse.Namespace, config_path: Path, socket: Path, shared: Path) -> Path:
+    """Make the configuration and the folders; return where the shared socket will be."""
+    text = CONFIG.format(socket=json.dumps(str(shared)), metrics=str(_has_metrics()).lower())
+    is_there = setup.make("configuration", config_path, text)
+    args.config = config_path if config_path.exists() else None
     config, places = settle(args)
     for what, folder in (("folder of the database", places.database.parent), ("folder of sockets", socket.parent)):
         if folder.is_dir():
@@ -139,13 +175,22 @@ def _init(client: Callable[[argparse.Namespace], Any], args: argparse.Namespace)
         if not args.dry_run:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         setup.note(what, folder, "made")
-    _serve(setup, args, os.environ)
-    token_file = config_path.parent / "token"
-    where = config.shared.socket or str(shared)
-    _grant(setup, client, args, user=user, token_file=token_file)
-    whose = "" if user == login_name() else f" --user {shlex.quote(user)}"
-    _say_mcp(setup, args.host, token_file, f"unix://{Path(where).absolute()}", whose)
-    return _tell(setup, in_json=args.json)
+    for path in (socket, shared):
+        if len(os.fsencode(path)) > MAX_SOCKET_PATH_BYTES:
+            raise InvalidArgument(
+                f"{path} is longer than the {MAX_SOCKET_PATH_BYTES} bytes of a socket's path; name a shorter --socket",
+                field="socket",
+            )
+    if is_there and not config.shared.socket:
+        line = f"set [shared] socket = {json.dumps(str(shared))} in {config_path}, and restart memoryd"
+        setup.note("shared socket", line, "waits")
+    return Path(config.shared.socket or shared).absolute()
+
+
+def _options(args: argparse.Namespace) -> str:
+    """Return the places that this command was given, as words of a command."""
+    given = [("--config", args.config), ("--data-dir", args.data_dir), ("--socket", args.socket)]
+    return "".join(f" {name} {shlex.quote(str(value))}" for name, value in given if value is not None)
 
 
 def _has_metrics() -> bool:
@@ -156,31 +201,49 @@ def _has_metrics() -> bool:
     return True
 
 
-def _command() -> str:
-    """Return this command, as a service starts it."""
-    return shutil.which(sys.argv[0]) or shutil.which("memoryd") or str(Path(sys.argv[0]).absolute())
+def _tool(name: str) -> str:
+    """Return the absolute path of a command that was installed with this one; its bare name where there is none."""
+    own = Path(shutil.which(sys.argv[0]) or sys.argv[0]).absolute().with_name(name)
+    return str(own) if os.access(own, os.X_OK) and own.is_file() else shutil.which(name) or name
 
 
-def _serve(setup: Setup, args: argparse.Namespace, env: Mapping[str, str]) -> None:
-    """Make a service of this user where systemd is, and start it; else say how the daemon is started."""
-    if args.data_dir or args.socket:
-        setup.note("service", "none, as places were named", "there")
-        return
+def _printed(name: str) -> str:
+    """Return a command as it is typed: its name where the shell finds it, else its path."""
+    return name if shutil.which(name) else shlex.quote(_tool(name))
+
+
+def _may_go(command: str) -> bool:
+    return bool(PASSING & set(Path(command).parts))
+
+
+def _serve(setup: Setup, again: str, config_path: Path, env: Mapping[str, str]) -> bool:
+    """Make a service of this user where systemd is, and start it; return whether it runs, or will."""
+    if "--data-dir" in again or "--socket" in again:
+        setup.note("service", "none is made for --data-dir or --socket: memoryd serve starts it", "waits")
+        return False
     if not _systemd(["is-system-running"], env):
         setup.note("service", "systemd is not this user's service manager here", "waits")
-        return
-    command = _command()
-    if PASSING & set(Path(command).parts):
+        return False
+    command = _tool("memoryd")
+    if _may_go(command):
         setup.note("service", f"{command} may go at any time; install memoryd first (pipx install …)", "waits")
-        return
+        return False
     unit = paths.config_home(env).parent / "systemd" / "user" / "memoryd.service"
-    setup.make("service", unit, UNIT.format(command=shlex.quote(command)), 0o644)
+    words = [command, "serve", *(["--config", str(config_path)] if "--config" in again else [])]
+    setup.make("service", unit, UNIT.format(command=" ".join(map(_word_of_systemd, words))), 0o644)
     if setup.dry_run or _systemd(["is-active", "memoryd.service"], env) == "active":
-        return
+        return True
     _systemd(["daemon-reload"], env)
     _systemd(["enable", "--now", "memoryd.service"], env)
     is_up = _systemd(["is-active", "memoryd.service"], env) == "active"
     setup.note("daemon", "systemctl --user status memoryd", "started" if is_up else "waits")
+    return True
+
+
+def _word_of_systemd(word: str) -> str:
+    """Return a word of a command as systemd.service(5) reads it: in quotes, its signs taken as they are."""
+    escaped = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%").replace("$", "$$")
+    return f'"{escaped}"' if escaped != word or any(sign in word for sign in " '\t;") else word
 
 
 def _systemd(words: list[str], env: Mapping[str, str]) -> str:
@@ -198,47 +261,26 @@ def _systemd(words: list[str], env: Mapping[str, str]) -> str:
     return "" if said in {"offline", "unknown", ""} and done.returncode else said or "done"
 
 
-def _grant(
-    setup: Setup,
-    client: Callable[[argparse.Namespace], Any],
-    args: argparse.Namespace,
-    *,
-    user: str,
-    token_file: Path,
-) -> None:
-    """Make the first grant, and keep its token in a file for this user alone; it waits where no daemon answers."""
-    if token_file.exists():
-        setup.note("token of the first grant", token_file, "there")
-        return
-    try:
-        with client(args) as host:
-            host.server_info()
-            if setup.dry_run:
-                setup.note("token of the first grant", token_file, "made")
-                return
-            from memory_client import GrantSpec, check_permissions
-
-            spec = GrantSpec(
-                user_id=user, permissions=check_permissions(["full"]), label="first grant, of memoryd init"
-            )
-            setup.make("token of the first grant", token_file, f"{host.issue_token(spec).token}\n")
-    except MemorydError:
-        setup.note("token of the first grant", "needs the daemon", "waits")
-        setup.next += ["memoryd serve &", "memoryd init"]
-
-
-def _say_mcp(setup: Setup, host: str, token_file: Path, endpoint: str, whose: str) -> None:
-    """Note what a host of MCP needs, and what to try."""
+def _say_mcp(setup: Setup, host: str, token_file: Path, endpoint: str) -> None:
+    """Note what a host of MCP needs."""
     from memory_mcp.snippets import Entry, snippet
 
-    command = shutil.which("memory-mcp") or "memory-mcp"
+    command = _tool("memory-mcp")
+    if _may_go(command):
+        setup.note("command of the snippet", f"{command} may go at any time; install memoryd first", "waits")
     entry = Entry(command=command, environment={"MEMORY_ENDPOINT": endpoint, "MEMORY_TOKEN_FILE": str(token_file)})
     setup.snippet, setup.snippet_place = snippet(host, entry)
+
+
+def _say_next(setup: Setup, args: argparse.Namespace, whose: str, again: str) -> None:
+    """Note what to try: as the host, at the socket that was named."""
+    where = f" --endpoint unix://{shlex.quote(str(args.socket))}" if args.socket is not None else ""
     setup.next += [
-        f'memory add{whose} "I\'m allergic to peanuts"',
-        f'memory search{whose} "What should I avoid eating?"',
-        "memoryd inspect",
+        f'{_printed("memory")} add{whose}{where} "I\'m allergic to peanuts"',
+        f'{_printed("memory")} search{whose}{where} "What should I avoid eating?"',
     ]
+    if importlib.util.find_spec("jinja2") is not None:
+        setup.next.append(f"{_printed('memoryd')} inspect{again}")
 
 
 def _tell(setup: Setup, *, in_json: bool) -> int:

@@ -15,7 +15,7 @@ _shtab_memoryd_token_subparsers=(issue attenuate inspect revoke rotate)
 _shtab_memoryd_subparsers=(serve init check backup restore upgrade downgrade status gc decay enrich reembed compact metrics verify export import review jobs consolidate reflect sessions users user sandbox grant token audit inspect http completion)
 
 _shtab_memoryd_serve_option_strings=(-h --help --config --data-dir --socket --reopen-sandboxes)
-_shtab_memoryd_init_option_strings=(-h --help --config --data-dir --socket --for --host --dry-run --json)
+_shtab_memoryd_init_option_strings=(-h --help --config --data-dir --socket --for --host --wait --dry-run --json)
 _shtab_memoryd_check_option_strings=(-h --help --config --data-dir --socket --json --quiet --migrate --adopt --accept-loss)
 _shtab_memoryd_backup_take_option_strings=(-h --help --config --data-dir --socket --json --encrypt-to)
 _shtab_memoryd_backup_list_option_strings=(-h --help --config --data-dir --socket --json)

@@ -50,7 +50,7 @@ function _shtab_memoryd_using
 end
 
 set -g _shtab_memoryd_commands serve init check backup 'backup take' 'backup list' 'backup verify' 'backup prune' 'backup snapshot' restore upgrade downgrade status gc decay enrich reembed compact metrics verify export import review 'review list' 'review approve' 'review reject' jobs 'jobs list' 'jobs show' 'jobs run' 'jobs retry' 'jobs cancel' consolidate reflect sessions users user 'user erase' sandbox 'sandbox open' 'sandbox list' 'sandbox close' grant 'grant list' 'grant memories' 'grant forget' token 'token issue' 'token attenuate' 'token inspect' 'token revoke' 'token rotate' audit inspect http completion
-set -g _shtab_memoryd_opts_with_value --accept-loss --agent --allow --as --at --audience --call --calls-per-second --chat --config --connections --data-dir --door --encrypt-to --endpoint --for --forgotten --format --grant --host --id --identity --import-id --keep-days --label --ledger --limit --link-file --listen --map --mount --on-conflict --out --outcome --output --prefix --rpc --since --socket --state --stored-bytes --stored-memories --text --thread --tls-certificate-file --tls-key-file --to-schema --token-file --transaction --ttl --until --user --via --writes-per-day -n -o
+set -g _shtab_memoryd_opts_with_value --accept-loss --agent --allow --as --at --audience --call --calls-per-second --chat --config --connections --data-dir --door --encrypt-to --endpoint --for --forgotten --format --grant --host --id --identity --import-id --keep-days --label --ledger --limit --link-file --listen --map --mount --on-conflict --out --outcome --output --prefix --rpc --since --socket --state --stored-bytes --stored-memories --text --thread --tls-certificate-file --tls-key-file --to-schema --token-file --transaction --ttl --until --user --via --wait --writes-per-day -n -o
 
 complete -c memoryd -e
 complete -c memoryd -f
@@ -70,6 +70,7 @@ complete -c memoryd -n '_shtab_memoryd_using init' -l data-dir -x -d 'where the 
 complete -c memoryd -n '_shtab_memoryd_using init' -l socket -x -d 'the admin socket'
 complete -c memoryd -n '_shtab_memoryd_using init' -l for -x -d 'whose memory it is (the login name)'
 complete -c memoryd -n '_shtab_memoryd_using init' -l host -xka "claude cursor vscode codex" -d 'which host of MCP is told (claude)'
+complete -c memoryd -n '_shtab_memoryd_using init' -l wait -x -d 'wait so long for a daemon that is being started (0)'
 complete -c memoryd -n '_shtab_memoryd_using init' -l dry-run -d 'only tell what would be made'
 complete -c memoryd -n '_shtab_memoryd_using init' -l json -d 'print JSON'
 complete -c memoryd -n '_shtab_memoryd_using; and test $_shtab_memoryd_npos -eq 0' -a check -d 'Look at configuration, packages, model and database without starting or changing anything; all that is wrong is named at once, at the end. A database in a folder that cannot be written is read, too.'

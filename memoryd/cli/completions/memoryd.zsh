@@ -424,6 +424,7 @@ _shtab_memoryd_init_options=(
   "--socket[the admin socket]:PATH:"
   "--for[whose memory it is (the login name)]:USER:"
   "--host[which host of MCP is told (claude)]:host:(claude cursor vscode codex)"
+  "--wait[wait so long for a daemon that is being started (0)]:SECONDS:"
   "--dry-run[only tell what would be made]"
   "--json[print JSON]"
 )
