@@ -272,7 +272,7 @@ model-wheel: $(READY)  ## dist/memoryd_model_minilm-….whl: the model's file in
 deb: wheel  ## dist/memoryd_….deb with the locked packages, for Debian 12 (/usr/bin/python3 has to be this Python)
 	deploy/debian/build.sh $(BIN)/python
 
-test-image:  ## Build the image, run it with a root that cannot be written, kill it and look; as root, with podman
+test-image: wheel  ## Build the image of the wheel, run it with a root that cannot be written, kill it and look; as root, with podman
 	deploy/image/test.sh
 
 test-deb:  ## Install dist/memoryd_….deb, use it and remove it again; as root, in a container
