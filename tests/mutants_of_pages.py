@@ -75,7 +75,7 @@ MUTANTS_OF_PAGES = [
     ),
     ("memoryd/inspector/pages/notes.py", '"is_searched": kept.is_searched, ', "", PAGES),
     ("memoryd/inspector/pages/notes.py", "    if wanted != str(kept.revision):", "    if False:", PAGES),
-    ("memoryd/inspector/pages/search.py", "min_score=0.0,", "", PAGES),
+    ("memoryd/inspector/pages/search.py", "ask(min_score=0.0)", "ask()", PAGES),
     ("memoryd/inspector/pages/contested.py", "            known[found.id] = found\n", "            pass\n", PAGES),
     (
         "memoryd/web/listen.py",

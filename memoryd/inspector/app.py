@@ -27,7 +27,7 @@ from memoryd.errors import (
 from memoryd.inspector.entry import NOT_OURS, Entry
 from memoryd.inspector.pages import ROUTES
 from memoryd.inspector.sources import Sources
-from memoryd.inspector.view import FOLDER, Session, View, environment
+from memoryd.inspector.view import FOLDER, PAGES, Session, View, environment
 from memoryd.web.bodies import Refused
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
+OF_ONE = frozenset(("GET", path) for path, _, shows_one in PAGES if shows_one)
 STATIC = {"style.css": "text/css", "keys.js": "text/javascript"}
 Page = Callable[[View], Awaitable[Response]]
 
@@ -69,7 +70,7 @@ def application(connect: Callable[[], AsyncMemoryClient], entry: Entry, sources:
         Route(base, inspector.to_overview),
         Route(f"{base}/static/{{name}}", inspector.static),
         *(
-            Route(f"{base}/{path}", inspector.endpoint(page), methods=[method])
+            Route(f"{base}/{path}", inspector.endpoint(page, of_one=(method, path) in OF_ONE), methods=[method])
             for method, path, page in ROUTES
         ),
     ]  # fmt: skip
@@ -124,8 +125,8 @@ class _Inspector:
             return _refuse(refusal or "there is no such file")
         return FileResponse(FOLDER / "static" / name, headers=HEADERS, media_type=STATIC[name])
 
-    def endpoint(self, page: Page) -> Callable[[Request], Awaitable[Response]]:
-        """Return what answers the requests to a page."""
+    def endpoint(self, page: Page, *, of_one: bool) -> Callable[[Request], Awaitable[Response]]:
+        """Return what answers the requests to a page; `of_one`: it shows one owner, who is chosen first."""
 
         async def answer(request: Request) -> Response:
             began = time.perf_counter()
@@ -133,7 +134,7 @@ class _Inspector:
             if refusal:
                 return _refuse(refusal)
             try:
-                made = await self._answer(request, page)
+                made = await self._answer(request, page, of_one=of_one)
             except Refused as refused:
                 made = refused.response
             except Exception:
@@ -155,13 +156,13 @@ class _Inspector:
             templates=self._templates,
         )
 
-    async def _answer(self, request: Request, page: Page) -> Response:
+    async def _answer(self, request: Request, page: Page, *, of_one: bool) -> Response:
         view = self._view(request)
         self._sources.figures.note_look()
         try:
             if request.method == "POST":
                 await view.read_form()
-            return await page(view)
+            return view.page("choose.html") if of_one and not view.whose.is_known else await page(view)
         except MemorydError as error:
             back = view.came_from("")
             if back:

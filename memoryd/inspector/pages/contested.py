@@ -23,8 +23,6 @@ async def _partner(view: View, memory_id: str) -> ShownMemory | None:
 
 
 async def _show(view: View) -> Response:
-    if not view.whose.is_known:
-        return view.page("choose.html")
     page = await view.client.page(page_size=PAGE_SIZE, page_token=view.asked("page"), filter=CONTESTED)
     known = {memory.id: memory for memory in page.memories}
     missing = {other for memory in page.memories for other in memory.contested_with if other not in known}

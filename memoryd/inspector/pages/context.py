@@ -45,8 +45,6 @@ def _traced(view: View, section: ContextSection, shared: str) -> list[TracedLine
 
 
 async def _show(view: View) -> Response:
-    if not view.whose.is_known:
-        return view.page("choose.html")
     prompt, thread_id = view.typed("prompt"), view.asked("thread")
     threads = (await view.client.threads(page_size=MOST_THREADS)).threads
     built: BuiltContext | None = None

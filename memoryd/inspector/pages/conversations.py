@@ -22,8 +22,6 @@ def _learnt_from(thread_id: str) -> Filter:
 
 
 async def _show(view: View) -> Response:
-    if not view.whose.is_known:
-        return view.page("choose.html")
     page = await view.client.threads(page_size=PAGE_SIZE, page_token=view.asked("page"), prefix=view.asked("prefix"))
     return view.page(
         "conversations.html", threads=page.threads, next_token=page.next_page_token, prefix=view.asked("prefix")

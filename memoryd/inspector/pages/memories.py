@@ -73,12 +73,6 @@ async def _shown(view: View, status: int = 200, error: str = "") -> Response:
     )
 
 
-async def _show(view: View) -> Response:
-    if not view.whose.is_known:
-        return view.page("choose.html")
-    return await _shown(view)
-
-
 def list_of(text: str) -> list[str]:
     """Return the parts of a text with commas between them."""
     return [part.strip() for part in text.split(",") if part.strip()]
@@ -120,4 +114,4 @@ async def _add(view: View) -> Response:
     return view.back("memories")
 
 
-ROUTES = (("GET", "memories", _show), ("POST", "memories", _add))
+ROUTES = (("GET", "memories", _shown), ("POST", "memories", _add))

@@ -24,10 +24,6 @@ async def _list(view: View, status: int = 200, error: str = "") -> Response:
     )
 
 
-async def _show(view: View) -> Response:
-    return await _list(view) if view.whose.is_known else view.page("choose.html")
-
-
 async def _one(view: View, path: str = "", status: int = 200, error: str = "") -> Response:
     path = path or view.asked("path")
     revision, part = view.number("revision"), max(0, view.number("part"))
@@ -115,7 +111,7 @@ async def _delete(view: View) -> Response:
 
 
 ROUTES = (
-    ("GET", "notes", _show),
+    ("GET", "notes", _list),
     ("GET", "notes/one", _shown),
     ("POST", "notes/put", _put),
     ("GET", "notes/delete", _preview),

@@ -20,8 +20,6 @@ TYPES = [kind.value for kind in EntityType if kind not in {EntityType.EMAIL, Ent
 
 
 async def _show(view: View) -> Response:
-    if not view.whose.is_known:
-        return view.page("choose.html")
     if view.typed("name"):
         found = await view.client.entity(view.typed("name"), limit=1)
         return view.to(view.item_url("people", found.entity.id))

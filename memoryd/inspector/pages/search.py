@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 
 from memory_cli.output import LEG_MEANINGS, MISS_REASONS
 from memory_client import Filter, Hit, Kind, LegScore
@@ -55,8 +56,6 @@ def _end_of_day(view: View) -> datetime | None:
 
 
 async def _show(view: View) -> Response:
-    if not view.whose.is_known:
-        return view.page("choose.html")
     query = view.typed("q")
     kind = view.typed("kind")
     hits: Sequence[Hit] = ()
@@ -70,26 +69,10 @@ async def _show(view: View) -> Response:
             include_superseded=bool(view.asked("all")),
         )
         why_not, as_of = view.typed("why_not"), _end_of_day(view)
-        found, every = await asyncio.gather(
-            view.client.search(
-                query,
-                limit=LIMIT,
-                filter=wanted,
-                explain=True,
-                as_of=as_of,
-                why_not=why_not,
-                without_recall=True,
-            ),
-            view.client.search(
-                query,
-                limit=LIMIT,
-                filter=wanted,
-                explain=True,
-                as_of=as_of,
-                min_score=0.0,
-                without_recall=True,
-            ),
+        ask = partial(
+            view.client.search, query, limit=LIMIT, filter=wanted, explain=True, as_of=as_of, without_recall=True
         )
+        found, every = await asyncio.gather(ask(why_not=why_not), ask(min_score=0.0))
         hits, miss = found.hits, found.miss
         shown = {hit.memory.id for hit in hits}.union(*(hit.same_ids for hit in hits))
         below = [hit for hit in every.hits if hit.memory.id not in shown][:MOST_BELOW]

@@ -43,8 +43,6 @@ def _is_on(page: Page, session: Session, wanted: Filter, *, is_first: bool) -> b
 
 
 async def _show(view: View) -> Response:
-    if not view.whose.is_known:
-        return view.page("choose.html")
     wanted = Filter(
         create_time_from=day_of(view, "since"),
         create_time_to=day_of(view, "until", end=True),
