@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import shutil
 import statistics
-import time
 from collections.abc import Awaitable, Callable
 
 import httpx
 from memory_client import AsyncMemoryClient, Credentials
 
 from memoryd.v1 import memory_service_pb2 as pb
-from tests.bench.report import one, scratch
+from tests.bench.report import in_turns, one, scratch
 from tests.bench.seed import fill, sentences
 from tests.doors import a_world
 from tests.http_helpers import door
@@ -56,11 +55,4 @@ async def _searched(endpoint: str, address: str, token: str) -> dict[str, list[f
         ways: dict[str, Callable[[str], Awaitable[object]]] = {
             "grpc": client.search, "json": in_json, "binary": in_binary,
         }  # fmt: skip
-        took: dict[str, list[float]] = {name: [] for name in ways}
-        names = list(ways)
-        for n in range(CALLS):
-            for place, name in enumerate(names[n % 3 :] + names[: n % 3]):
-                began = time.perf_counter()
-                await ways[name](queries[3 * n + place])
-                took[name].append((time.perf_counter() - began) * 1e3)
-    return took
+        return await in_turns(ways, queries, CALLS)

@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import shutil
 import statistics
-import time
 from collections.abc import Awaitable, Callable
 
 from memory_client import AsyncMemoryClient
 
-from tests.bench.report import one, scratch
+from tests.bench.report import in_turns, one, scratch
 from tests.bench.seed import fill, sentences
 from tests.doors import a_world
 from tests.mcp_helpers import http_server, on_stdio, over_http
@@ -44,11 +43,4 @@ async def _searched(endpoint: str, url: str, token: str) -> dict[str, list[float
             "stdio": lambda query: stdio.call_tool("search", {"query": query}),
             "http": lambda query: http.call_tool("search", {"query": query}),
         }
-        took: dict[str, list[float]] = {name: [] for name in ways}
-        for n in range(CALLS):
-            names = list(ways)
-            for place, name in enumerate(names[n % 3 :] + names[: n % 3]):
-                began = time.perf_counter()
-                await ways[name](queries[3 * n + place])
-                took[name].append((time.perf_counter() - began) * 1e3)
-    return took
+        return await in_turns(ways, queries, CALLS)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import statistics
 import tempfile
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 
 TICK = os.sysconf("SC_CLK_TCK")
@@ -61,3 +63,18 @@ def row(name: str, values: list[float], *, unit: str = "ms", goal: str = "", cpu
 
 def one(name: str, value: float, unit: str, goal: str = "") -> None:
     print(f"| {name} | {_multiples(value, unit)} | | {value:.2f} | | | {unit} | | {goal} |", flush=True)
+
+
+async def in_turns(
+    ways: Mapping[str, Callable[[str], Awaitable[object]]], queries: Sequence[str], calls: int
+) -> dict[str, list[float]]:
+    """Ask by each way so many times, in turns that another one begins each time; return the milliseconds of each."""
+    took: dict[str, list[float]] = {name: [] for name in ways}
+    names = list(ways)
+    for n in range(calls):
+        first = n % len(names)
+        for place, name in enumerate(names[first:] + names[:first]):
+            began = time.perf_counter()
+            await ways[name](queries[len(names) * n + place])
+            took[name].append((time.perf_counter() - began) * 1e3)
+    return took
