@@ -77,6 +77,22 @@ def test_who_asks_too_often_is_told_when_to_come_again(world, http):
     assert (429, False) == (large.status_code, "retry-after" in large.headers)
 
 
+def test_odd_requests_are_answered_and_leave_no_word_behind(world, tmp_path):
+    path = tmp_path / "odd.sock"
+    with door(world.shared, listen=f"unix:{path}") as (_, process):
+        for said in (
+            b"GET http://[x HTTP/1.1\r\nHost: a\r\n\r\n", b"POST / HTTP/1.0\r\nOrigin: http://a\r\n\r\n",
+            b"GET /openapi.json HTTP/1.0\r\n\r\n", b"GET https:// HTTP/1.1\r\nHost: a\r\n\r\n",
+        ):  # fmt: skip
+            with socket.socket(socket.AF_UNIX) as one:
+                one.settimeout(PATIENCE_S)
+                one.connect(str(path))
+                one.sendall(said)
+                assert one.recv(12)[9:] in {b"200", b"403", b"404"}, said
+        process.terminate()
+        assert "" == process.stderr.read()
+
+
 def test_a_path_may_be_whole_as_for_a_proxy(world, address):
     host = address.removeprefix("http://").strip("/")
     with socket.create_connection(host.split(":")) as one:

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import socket
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Event, Thread
 
 import grpc
 import httpx
 import pytest
+from memory_client import Caveats, Permission, attenuate
 
-from memoryd.http.door import MOST_LARGE_OF_ONE
-from memoryd.http.lines import LINES, MOST_OF_CALLER, MOST_OF_LINE, digest_of
+from memoryd.http.lines import LINES, MOST_LARGE_OF_ONE, MOST_OF_CALLER, MOST_OF_LINE, MOST_REQUESTS, Shown
+from memoryd.model.token import mint
 from tests.access_helpers import NOBODY
 from tests.doors import NO_MODEL
 from tests.http_helpers import JSON, Caller, door, outcome_of
 from tests.support import PATIENCE_S, running, until
 
+SOON = datetime.now(UTC) + timedelta(hours=1)
+WHO = "IdentityService/WhoAmI"
 ADD, LIST = "MemoryService/AddMemory", "MemoryService/ListMemories"
 
 
@@ -33,6 +38,11 @@ def http(address):
         yield opened
 
 
+def made(name: str) -> str:
+    """A token in the form of one, of no key that a daemon has."""
+    return mint("k", b"k" * 32, name, name).text()
+
+
 def test_no_large_body_is_taken_from_someone_whose_token_does_not_count(http):
     """What comes after the first bytes is not waited for: the answer is there before the body is."""
     taken = []
@@ -42,7 +52,7 @@ def test_no_large_body_is_taken_from_someone_whose_token_does_not_count(http):
             taken.append(1)
             yield b" " * 65_536
 
-    headers = {"Content-Type": JSON, "Authorization": "Bearer rubbish", "Expect": ""}
+    headers = {"Content-Type": JSON, "Authorization": f"Bearer {made('none')}", "Expect": ""}
     answer = http.post(f"/memoryd.v1.{ADD}", content=body(), headers=headers)
     assert (401, NOBODY) == (answer.status_code, outcome_of(answer))
     assert "unauthenticated" == answer.json()["code"]
@@ -58,8 +68,12 @@ def test_one_token_takes_few_of_the_places_for_large_bodies(world, address):
     ).encode()
     slow = [socket.create_connection((host, int(port))) for _ in range(MOST_LARGE_OF_ONE)]
     try:
-        for one in slow:
-            one.sendall(head + b" " * 70_000)
+        for n, one in enumerate(slow):
+            narrowed = attenuate(
+                token, Caveats(permissions=frozenset({Permission.ADD, Permission.LIST}), expire_time=SOON)
+            )
+            own = head.replace(token.encode(), narrowed.encode()) if n else head
+            one.sendall(own + b" " * 70_000)
         with httpx.Client(base_url=address, timeout=PATIENCE_S) as http:
             large = b" " * 70_000 + b'{"content": "a"}'
 
@@ -91,6 +105,7 @@ class FakeDaemon:
     def __init__(self, path: Path, answer, go: Event | None = None) -> None:
         self.server = grpc.server(ThreadPoolExecutor(64))
         self.count = self.strangers = 0
+        self.refused: set[str] = set()
         self.go = go
         self.server.add_generic_rpc_handlers((self,))
         self.server.add_insecure_port(f"unix:{path}")
@@ -98,7 +113,7 @@ class FakeDaemon:
 
     def service(self, details):
         token = dict(details.invocation_metadata).get("authorization", "")
-        if "rubbish" in token:
+        if token.removeprefix("Bearer ") in self.refused:
             self.strangers += 1
             return grpc.unary_unary_rpc_method_handler(self.refused_later)
         if details.method.endswith("/WhoAmI"):
@@ -128,11 +143,14 @@ def test_a_call_ends_when_its_caller_leaves(folder):
         return b""
 
     with FakeDaemon(folder / "fake.sock", answer), door(f"unix://{folder}/fake.sock") as (address, _):
-        with httpx.Client(base_url=address, timeout=httpx.Timeout(PATIENCE_S, read=0.5)) as http:
-            with pytest.raises(httpx.ReadTimeout):
-                Caller(http, "x").send(LIST, {})
-            assert begun.is_set()
-            assert ended.wait(PATIENCE_S / 2)
+        host, port = address.removeprefix("http://").strip("/").split(":")
+        with socket.create_connection((host, int(port))) as one:
+            one.sendall(
+                f"POST /memoryd.v1.{LIST} HTTP/1.1\r\nHost: {host}\r\nContent-Type: {JSON}\r\n"
+                f"Authorization: Bearer {made('x')}\r\nContent-Length: 2\r\n\r\n{{}}".encode()
+            )
+            assert begun.wait(PATIENCE_S)
+        assert ended.wait(PATIENCE_S / 2)
 
 
 def test_no_call_takes_longer_than_a_minute_whatever_its_caller_says(folder):
@@ -145,7 +163,7 @@ def test_no_call_takes_longer_than_a_minute_whatever_its_caller_says(folder):
     with FakeDaemon(folder / "fake.sock", answer), door(f"unix://{folder}/fake.sock") as (address, _):
         with httpx.Client(base_url=address, timeout=PATIENCE_S) as http:
             for given in ("9999999999", "60001", "5000"):
-                assert 200 == Caller(http, "x").send(LIST, {}, **{"Connect-Timeout-Ms": given}).status_code
+                assert 200 == Caller(http, made("x")).send(LIST, {}, **{"Connect-Timeout-Ms": given}).status_code
     assert [True, True, True] == [0 < one <= most + 1 for one, most in zip(left, (60, 60, 5), strict=True)], left
 
 
@@ -160,9 +178,9 @@ def test_a_write_whose_connection_broke_is_in_doubt(folder):
 
     with FakeDaemon(folder / "fake.sock", answer) as fake, door(f"unix://{folder}/fake.sock") as (address, _):
         with httpx.Client(base_url=address, timeout=PATIENCE_S) as http:
-            answer = Caller(http, "x").send("EntityService/ForgetPerson", {"name": "Sarah"})
+            answer = Caller(http, made("x")).send("EntityService/ForgetPerson", {"name": "Sarah"})
             ended.set()
-            away = Caller(http, "x").send(LIST, {})
+            away = Caller(http, made("x")).send(LIST, {})
     assert (503, ("UNAVAILABLE", "")) == (answer.status_code, outcome_of(answer))
     assert "a write may have happened" in answer.json()["message"]
     assert (503, ("UNAVAILABLE", "UNAVAILABLE")) == (away.status_code, outcome_of(away))
@@ -178,7 +196,7 @@ def test_a_flood_of_strangers_or_of_one_caller_takes_no_turn_of_another(world, a
         with httpx.Client(base_url=address, timeout=PATIENCE_S) as http:
             told = set()
             while not flooded.is_set():
-                answer = Caller(http, f"rubbish{n}.{len(told)}" if n % 2 else busy).send(LIST, {})
+                answer = Caller(http, made(f"rubbish{n}.{len(told)}") if n % 2 else busy).send(LIST, {})
                 told.add(f"{answer.status_code}" if answer.status_code in {200, 401} else answer.text)
             return told
 
@@ -195,22 +213,31 @@ def test_one_caller_does_not_fill_the_connection_that_it_shares(folder):
     go = Event()
 
     def answer(_, context):
-        if dict(context.invocation_metadata())["authorization"] == "Bearer busy":
+        if Shown.read(dict(context.invocation_metadata())["authorization"]).grant_id == "busy":
             go.wait(PATIENCE_S)
         return b""
 
-    place = digest_of("Bearer busy")[0] % LINES
-    quiet = next(name for n in range(99) if digest_of(f"Bearer {(name := f'quiet{n}')}")[0] % LINES == place)
+    busy = made("busy")
+    place = Shown.read(f"Bearer {busy}").digest[0] % LINES
+    quiet = next(
+        token for n in range(99) if Shown.read(f"Bearer {(token := made(f'quiet{n}'))}").digest[0] % LINES == place
+    )
+    narrowed = [attenuate(busy, Caveats(chat_ids=frozenset({f"c{n}"}))) for n in range(20)]
     with FakeDaemon(folder / "fake.sock", answer) as fake, door(f"unix://{folder}/fake.sock") as (address, _):
         with httpx.Client(base_url=address, timeout=PATIENCE_S, limits=httpx.Limits(max_connections=99)) as http:
-            Caller(http, "busy").told("IdentityService/WhoAmI", {})
+            shown = [f"Bearer {busy}", f"bearer   {busy}", *(f"Bearer {token}" for token in narrowed)]
+            callers = [Caller(http) for _ in range(60)]
+            for n, caller in enumerate(callers):  # however they spell it, and however they narrow it
+                caller.headers["Authorization"] = shown[n % len(shown)]
+                if n < len(shown):
+                    caller.told(WHO, {})
             with ThreadPoolExecutor(60) as pool:
-                busy = [pool.submit(Caller(http, "busy").send, LIST, {}) for _ in range(60)]
+                sent = [pool.submit(caller.send, LIST, {}) for caller in callers]
                 assert until(lambda: fake.count >= MOST_OF_CALLER)
                 assert 200 == Caller(http, quiet).send(LIST, {}).status_code
                 assert MOST_OF_CALLER == fake.count - 1
                 go.set()
-                assert {200} == {one.result().status_code for one in busy}
+                assert {200} == {one.result().status_code for one in sent}
 
 
 def test_those_whose_token_has_not_counted_yet_have_a_connection_of_their_own(folder):
@@ -221,11 +248,13 @@ def test_those_whose_token_has_not_counted_yet_have_a_connection_of_their_own(fo
 
     with FakeDaemon(folder / "fake.sock", answer, go) as fake, door(f"unix://{folder}/fake.sock") as (address, _):
         with httpx.Client(base_url=address, timeout=PATIENCE_S, limits=httpx.Limits(max_connections=99)) as http:
-            Caller(http, "known").told(LIST, {})
+            Caller(http, made("known")).told(LIST, {})
             with ThreadPoolExecutor(60) as pool:
-                strangers = [pool.submit(Caller(http, f"rubbish{n}").send, LIST, {}) for n in range(60)]
+                tokens = [made(f"stranger{n}") for n in range(60)]
+                fake.refused |= set(tokens)
+                strangers = [pool.submit(Caller(http, token).send, LIST, {}) for token in tokens]
                 assert until(lambda: fake.strangers >= MOST_OF_LINE)
-                assert 200 == Caller(http, "known").send(LIST, {}).status_code
+                assert 200 == Caller(http, made("known")).send(LIST, {}).status_code
                 go.set()
                 assert {401} == {one.result().status_code for one in strangers}
 
@@ -241,6 +270,37 @@ def test_a_header_that_counts_is_there_once(world, address, name):
     assert (400, True) == (answer.status_code, "twice" in answer.text)
 
 
+def test_one_grant_has_few_requests_under_way_and_others_are_served(world, address):
+    host, port = address.removeprefix("http://").strip("/").split(":")
+    token = world.token(chat_ids=(), quota={"calls_per_second": 0})
+    head = (
+        f"POST /memoryd.v1.{ADD} HTTP/1.1\r\nHost: {host}\r\nContent-Type: {JSON}\r\n"
+        f"Authorization: Bearer {token}\r\nContent-Length: 4000\r\n\r\n{{"
+    ).encode()
+    with httpx.Client(base_url=address, timeout=PATIENCE_S) as http, ExitStack() as held:
+        assert 200 == Caller(http, token).send(LIST, {}).status_code
+        for _ in range(MOST_REQUESTS):
+            held.enter_context(socket.create_connection((host, int(port)))).sendall(head)
+        assert until(lambda: Caller(http, token).send(LIST, {}).status_code == 503)
+        assert 200 == Caller(http, world.token(user_id="other", chat_ids=())).send(LIST, {}).status_code
+
+
+def test_the_first_call_of_a_token_costs_one_call(world, http):
+    caller = Caller(http, world.token(chat_ids=(), quota={"calls_per_second": 1}))
+    assert 200 == caller.send(LIST, {}).status_code
+
+
+@pytest.mark.parametrize("token", ["x" * 5000, "x" * 20_000, "rubbish", "é"])
+def test_what_is_no_token_is_refused_at_the_door(http, token):
+    headers = {"Content-Type": JSON, "Authorization": f"Bearer {token}".encode("latin-1")}
+    for body in (b"{}", b" " * 100_000):
+        try:
+            answer = http.post(f"/memoryd.v1.{LIST}", content=body, headers=headers)
+        except httpx.HTTPError:  # more headers than a request may have
+            continue
+        assert answer.status_code in {400, 401, 431}, answer.text
+
+
 def test_what_the_door_refuses_is_charged_for(world, http):
     """A body that is none costs as much as a call that is one."""
     caller = Caller(http, world.token(chat_ids=(), quota={"calls_per_second": 4}))
@@ -254,5 +314,5 @@ def test_a_door_before_the_admin_socket_lets_no_one_in_without_a_token(folder):
     with door(endpoint) as (address, _), running(folder, config=NO_MODEL) as daemon:
         assert endpoint == daemon.endpoint
         with httpx.Client(base_url=address, timeout=PATIENCE_S) as http:
-            for caller in (Caller(http), Caller(http, "rubbish")):
+            for caller in (Caller(http), Caller(http, "rubbish"), Caller(http, made("rubbish"))):
                 assert until(lambda caller=caller: caller.send(LIST, {"user_id": "alice"}).status_code == 401)

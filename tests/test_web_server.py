@@ -6,6 +6,8 @@ import logging
 import socket
 import ssl
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 
 import pytest
@@ -58,6 +60,7 @@ def _short(monkeypatch):
         monkeypatch.setattr(module, "RECEIVE_S", SHORT_S)
     monkeypatch.setattr(server, "HANDSHAKE_S", SHORT_S)
     server.BoundedConnection.waiting.clear()
+    server.BoundedConnection.draining.clear()
 
 
 def asked(address) -> bytes:
@@ -110,10 +113,28 @@ def test_a_new_connection_takes_the_place_of_one_that_waits(monkeypatch, what):
                 one.sendall(ASK.replace(b"/ ", b"/much ", 1) * 4)
         assert until(lambda: len(running.server_state.connections) == 8)
         if what == "takes no answer":
-            assert until(lambda: len(server.BoundedConnection.waiting) == 8)
+            assert until(lambda: len(server.BoundedConnection.draining) == 8)
         for _ in range(20):
             assert b"HTTP/1.1 200 OK" == asked(address)
         assert len(running.server_state.connections) <= 8
+
+
+def test_a_burst_of_connections_is_served(monkeypatch):
+    monkeypatch.setattr(server, "MOST_HANDSHAKES", 4)
+    with serving() as (address, _), ThreadPoolExecutor(100) as pool:
+        assert {b"HTTP/1.1 200 OK"} == set(pool.map(lambda _: asked(address), range(300)))
+
+
+def test_an_answer_that_is_taken_slowly_is_sent_whole():
+    with serving() as (address, _), socket.create_connection(address, timeout=PATIENCE_S) as one:
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65_536)
+        one.sendall(ASK.replace(b"/ ", b"/much ", 1))
+        taken = 0
+        while taken < LARGE:
+            part = one.recv(LARGE // 16)
+            assert part, taken
+            taken += len(part)
+            time.sleep(SHORT_S / 4)  # all in all many times as long as one that takes nothing may stay
 
 
 def test_an_upgrade_is_a_request_as_any_other():
@@ -152,6 +173,23 @@ def test_handshakes_that_do_not_end_keep_no_one_out(monkeypatch, certificate, ca
         assert len(running._handshakes) <= 8
         assert is_ended(silent[0])
     assert [] == [record for record in caplog.records if record.levelno >= logging.WARNING]
+
+
+def test_one_that_is_to_be_closed_and_says_no_goodbye_keeps_no_one_out(monkeypatch, certificate):
+    files, context = certificate
+    monkeypatch.setattr(server, "RECEIVE_S", 9 * PATIENCE_S)
+    monkeypatch.setattr(server, "HANDSHAKE_S", 9 * PATIENCE_S)
+    monkeypatch.setattr(server.BoundedConnection, "most", 4)
+    with serving(**files) as (address, _), ExitStack() as held:
+        for _ in range(4):
+            raw = held.enter_context(socket.create_connection(address, timeout=PATIENCE_S))
+            one = held.enter_context(context.wrap_socket(raw, server_hostname="localhost", suppress_ragged_eofs=False))
+            one.sendall(ASK[:-2] + b"Connection: close\r\n\r\n")
+            assert one.recv(15)
+        with socket.create_connection(address, timeout=PATIENCE_S) as raw:
+            with context.wrap_socket(raw, server_hostname="localhost") as one:
+                one.sendall(ASK)
+                assert b"HTTP/1.1 200 OK" == one.recv(15)
 
 
 def test_a_handshake_that_takes_too_long_or_is_none_is_ended(certificate):

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+import time
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from importlib.resources import files
-from urllib.parse import urlsplit
+from typing import Any
 
 import grpc
 from google.protobuf import json_format
@@ -22,7 +22,7 @@ from google.protobuf.message_factory import GetMessageClass
 from starlette.types import Receive, Scope, Send
 
 from memoryd.http.failures import Failure
-from memoryd.http.lines import Lines, Metadata, digest_of
+from memoryd.http.lines import Lines, Shown
 from memoryd.http.reading import parsed, refused
 from memoryd.model import limits
 from memoryd.service.methods import RULES, Access
@@ -46,14 +46,16 @@ FILES = (
 )  # fmt: skip
 """The files of the services that are served."""
 MOST_BODY = limits.MAX_MESSAGE_BYTES
+SWELLS = 4  # bytes of JSON for a byte of a request
 LONGEST_MS = 60_000
 MOST_DIGITS = 10  # of a timeout, as the protocol says
 IN_THREAD = 8 * 1024  # bytes of JSON from which on it is read or written in a thread
 LARGE = 64 * 1024  # bytes of a body from which on it takes a place
 TYPES = {"application/json": False, "application/proto": True}
-MOST_LARGE = 32  # bodies of more than LARGE bytes at once: 128 MiB
-MOST_LARGE_OF_ONE = 4  # of them, with the same token
+LITTLE = 8 * 1024  # bytes of a body that are taken of someone whose token has not counted yet
+MOST_PARTS_OF_STRANGERS = 256  # and how many parts may be in them
 AUTHORIZATION, TRACE = "authorization", "traceparent"
+WHOLE = re.compile(r"https?://[^/?#]*")
 SAMPLED = re.compile(r"([0-9a-f-]{53})[0-9a-f]{2}")  # only the host has calls sampled
 ONCE = frozenset({AUTHORIZATION, "host", "origin", "content-type", "content-encoding", "connect-timeout-ms"})
 WHO_AM_I = "/memoryd.v1.IdentityService/WhoAmI"
@@ -70,6 +72,8 @@ class Method:
     request: type[Message]
     response: type[Message]
     writes: bool
+    most_bytes: int
+    """Of a body: JSON takes more than what it says."""
 
 
 def methods() -> Iterator[Method]:
@@ -77,10 +81,17 @@ def methods() -> Iterator[Method]:
     for file in FILES:
         for service in file.DESCRIPTOR.services_by_name.values():
             for method in service.methods:
-                if RULES[f"{service.name}/{method.name}"].needs is Access.HOST:
+                rule = RULES[f"{service.name}/{method.name}"]
+                if rule.needs is Access.HOST:
                     continue
                 request, response = GetMessageClass(method.input_type), GetMessageClass(method.output_type)
-                yield Method(f"/{service.full_name}/{method.name}", request, response, writes_of(method))
+                yield Method(
+                    f"/{service.full_name}/{method.name}",
+                    request,
+                    response,
+                    writes_of(method),
+                    min(MOST_BODY, SWELLS * rule.most_bytes),
+                )
 
 
 class Door:
@@ -97,7 +108,6 @@ class Door:
         self._lines = Lines(connect, target)
         self._names = frozenset(name.lower() for name in names)
         self._schemes = tuple(schemes)
-        self._large: Counter[bytes] = Counter()
         self._methods = {method.path: method for method in methods()}
         self._openapi = (files("memoryd.http") / "openapi.json").read_bytes()
 
@@ -142,8 +152,8 @@ class Door:
         self, verb: str, path: str, headers: dict[str, str], receive: Receive
     ) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
         self._refuse_strangers(headers)
-        if path.startswith(("http://", "https://")):  # as for a proxy
-            path = urlsplit(path).path
+        whole = WHOLE.match(path)  # as for a proxy
+        path = path[whole.end() :] if whole else path
         if path == "/openapi.json":
             if verb not in {"GET", "HEAD"}:
                 raise Failure("unimplemented", "it is got with GET", status=405, headers={"allow": "GET, HEAD"})
@@ -154,56 +164,31 @@ class Door:
         if verb != "POST":
             raise Failure("unimplemented", "methods are called with POST", status=405, headers={"allow": "POST"})
         is_binary = _is_binary(headers)
-        timeout_s = _timeout_s(headers)
-        metadata = _metadata(headers)
-        if not self._lines.is_known(digest_of(metadata[0][1])):
-            await self._lines.call(WHO_AM_I, b"", timeout_s, metadata)  # before any of the body is read
-        with ExitStack() as held:
+        end = time.monotonic() + _timeout_s(headers)
+        shown = Shown.read(headers.get(AUTHORIZATION, ""))
+        trace = _trace(headers)
+        with self._lines.request(shown), ExitStack() as held:
+            places: list[None] = []
 
-            async def ask() -> None:
-                """Take a place for a large body."""
-                held.enter_context(self._place(digest_of(metadata[0][1])))
+            async def ask(size: int) -> None:
+                """Take no more than a little of who is not known, and have a place for what is large."""
+                if size > LITTLE and not self._lines.is_known(shown):
+                    await self._lines.call(WHO_AM_I, b"", end, shown)
+                if size > LARGE and not places:
+                    places.append(held.enter_context(self._lines.large(shown)))
 
-            body = await _whole(receive, ask)
+            body = await _whole(receive, method.most_bytes, ask)
+            if body.count(b",") > MOST_PARTS_OF_STRANGERS and not self._lines.is_known(shown):
+                await self._lines.call(WHO_AM_I, b"", end, shown)
             try:
                 raw = await _read(method, body, is_binary=is_binary)
             except Failure:
-                await self._lines.call(WHO_AM_I, b"", timeout_s, metadata)  # so that it is charged for
+                await self._lines.call(WHO_AM_I, b"", end, shown)  # so that it is charged for
                 raise
-            answer = await self._unless_left(method, raw, timeout_s, metadata, receive)
+            answer = await _unless_left(self._lines.call(path, raw, end, shown, trace, writes=method.writes), receive)
             if is_binary:
                 return 200, [(b"content-type", b"application/proto")], answer
             return 200, [(b"content-type", JSON)], await _written(method, answer)
-
-    @contextmanager
-    def _place(self, whose: bytes) -> Iterator[None]:
-        """Hold one of the places of large bodies; Failure where there is none."""
-        if self._large.total() >= MOST_LARGE or self._large[whose] >= MOST_LARGE_OF_ONE:
-            message = "too many large requests at once; ask again later, or send it in several calls"
-            raise Failure.at_the_door("unavailable", "UNAVAILABLE", message, headers={"connection": "close"})
-        self._large[whose] += 1
-        try:
-            yield
-        finally:
-            self._large[whose] -= 1
-            if not self._large[whose]:
-                del self._large[whose]
-
-    async def _unless_left(
-        self, method: Method, raw: bytes, timeout_s: float, metadata: Metadata, receive: Receive
-    ) -> bytes:
-        """Call a method; the call ends where its caller leaves."""
-        calling = asyncio.ensure_future(self._lines.call(method.path, raw, timeout_s, metadata, writes=method.writes))
-        leaving = asyncio.ensure_future(receive())  # what comes next is that the caller has left
-        leaving.add_done_callback(lambda _: calling.cancel())
-        try:
-            return await calling
-        except asyncio.CancelledError:
-            if leaving.done() and not leaving.cancelled():
-                raise Failure("canceled", "the caller has left") from None
-            raise
-        finally:
-            leaving.cancel()
 
     def _refuse_strangers(self, headers: dict[str, str]) -> None:
         """Raise Failure for a request that names another host, or that a page of another origin makes."""
@@ -212,7 +197,7 @@ class Door:
             message = "the Host is not a name of this server; memoryd http --host adds one"
             raise Failure.at_the_door("permission_denied", "PERMISSION_DENIED", message, status=421)
         origin = headers.get("origin")
-        if origin is not None and origin not in {f"{scheme}://{headers['host']}" for scheme in self._schemes}:
+        if origin is not None and origin not in {f"{scheme}://{headers.get('host')}" for scheme in self._schemes}:
             message = "pages of other origins may not call this server"
             raise Failure.at_the_door("permission_denied", "PERMISSION_DENIED", message)
 
@@ -252,25 +237,32 @@ def _timeout_s(headers: dict[str, str]) -> float:
     return min(int(given), LONGEST_MS) / 1e3
 
 
-def _metadata(headers: dict[str, str]) -> Metadata:
-    """Return what goes along with a call, the token first; Failure without one that a header may hold."""
-    token = headers.get(AUTHORIZATION, "")
-    if not token or not _is_plain(token):
-        wrong = "the token is not one of memoryd" if token else "this door needs a token"
-        message = f"{wrong}; send the header Authorization: Bearer TOKEN"
-        raise Failure.at_the_door("unauthenticated", "UNAUTHENTICATED", message, headers={"www-authenticate": "Bearer"})
-    trace = SAMPLED.fullmatch(headers.get(TRACE, ""))
-    return ((AUTHORIZATION, token), *([(TRACE, f"{trace[1]}00")] if trace else []))
+def _trace(headers: dict[str, str]) -> tuple[tuple[str, str], ...]:
+    """Return the trace that a call belongs to; only the host has calls sampled."""
+    told = SAMPLED.fullmatch(headers.get(TRACE, ""))
+    return ((TRACE, f"{told[1]}00"),) if told else ()
 
 
-def _is_plain(value: str) -> bool:
-    return value.isascii() and value.isprintable()
+async def _unless_left(call: Coroutine[Any, Any, bytes], receive: Receive) -> bytes:
+    """Return the answer of a call, which ends where its caller leaves."""
+    calling = asyncio.ensure_future(call)
+    leaving = asyncio.ensure_future(receive())  # what comes next is that the caller has left
+    leaving.add_done_callback(lambda _: calling.cancel())
+    try:
+        return await calling
+    except asyncio.CancelledError:
+        if leaving.done() and not leaving.cancelled():
+            raise Failure("canceled", "the caller has left") from None
+        raise
+    finally:
+        leaving.cancel()
+        calling.cancel()
 
 
-async def _whole(receive: Receive, ask: Ask) -> bytes:
+async def _whole(receive: Receive, most: int, ask: Ask) -> bytes:
     """Return a body; Failure for one that does not arrive, or that may not."""
     try:
-        return await whole_body(receive, MOST_BODY, small=LARGE, ask=ask)
+        return await whole_body(receive, most, ask)
     except Refused as refusal:
         code = CODE_OF_REFUSAL.get(refusal.code, "canceled")
         reason, limit = ("LIMIT_EXCEEDED", "request_bytes") if refusal.code == TOO_LARGE else ("UNAVAILABLE", "")

@@ -25,6 +25,7 @@ STATUS = {
     "aborted": 409, "out_of_range": 400, "unimplemented": 501, "internal": 500, "unavailable": 503, "data_loss": 500,
     "unauthenticated": 401,
 }  # fmt: skip
+DOMAIN = "memoryd"
 DETAILS = "grpc-status-details-bin"
 RATE = "calls_per_second"  # the limit that time alone lifts
 
@@ -47,11 +48,17 @@ class Failure(Exception):
         cls, code: str, reason: str, message: str, *, field: str = "", limit: str = "", **more: Any
     ) -> Failure:
         """Return one that the daemon was not asked for, with the details that it would have."""
-        details = [ErrorInfo(reason=reason, domain="memoryd", metadata={"limit": limit} if limit else None)]
+        details = [ErrorInfo(reason=reason, domain=DOMAIN, metadata={"limit": limit} if limit else None)]
         if field:
             violation = BadRequest.FieldViolation(field=field, description=message)
             details.append(BadRequest(field_violations=[violation]))
         return cls(code, message, *map(_packed, details), **more)
+
+    @property
+    def is_the_daemons(self) -> bool:
+        """Whether a daemon has said so, and not what lies between."""
+        info = ErrorInfo()
+        return any(detail.Unpack(info) and info.domain == DOMAIN for detail in self.details)
 
     def body(self) -> bytes:
         """Return the answer's body."""

@@ -13,20 +13,18 @@ from difflib import get_close_matches
 from typing import Any
 
 from google.protobuf import json_format
-from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
+from google.protobuf.message_factory import GetMessageClass
 
 from memoryd.http.failures import Failure
 from memoryd.wire.raw import MOST_FIELDS, MOST_PARTS
 
 __all__ = ["parsed"]
 
+MOST_NAME = 128  # characters of a name that may have been meant
 MOST_TOLD = 500  # characters of what is wrong with a body
-MASKS = frozenset({"updateMask", "update_mask"})  # fields that name fields
 LIKE = 0.6  # of a name that may have been meant
-_IN_FIELD = re.compile(r"Failed to parse (\w+) field: ")
-_AT = re.compile(r" at \w+\.([\w.\[\]]+?)\.*$")
-_UNKNOWN = re.compile(r'Message type "[\w.]+" has no field named "(?P<name>[^"]*)"')
 _KINDS = {
     FieldDescriptor.CPPTYPE_STRING: "a string", FieldDescriptor.CPPTYPE_BOOL: "true or false",
     FieldDescriptor.CPPTYPE_DOUBLE: "a number", FieldDescriptor.CPPTYPE_FLOAT: "a number",
@@ -37,17 +35,25 @@ _KINDS = {
 }  # fmt: skip
 _ESCAPED = re.compile(r"\\u[dD][89a-fA-F]")
 _HALF = re.compile("[\ud800-\udfff]")
-_TIME = "google.protobuf.Timestamp"
+_TIME, _MASK = "google.protobuf.Timestamp", "google.protobuf.FieldMask"
+_KNOWN = {
+    _TIME: "a time with a zone, such as 2026-05-03T12:00:00Z",
+    _MASK: 'a string of names of fields with commas between them: "tags,expireTime"',
+}
 
 
 def parsed(request: type[Message], body: bytes) -> Message:
     """Return a request from its JSON; Failure for what is none, with the field where it is known."""
     message = request()
+    read: dict[str, Any] = {}
     try:
         text = body.decode("utf-8-sig").strip() or "{}"
         if not text.startswith("{"):
             raise refused("the body must be a JSON object")
-        json_format.ParseDict(_Reader().read(text), message)
+        read = _Reader().read(text)
+        for name in _masks_of(request.DESCRIPTOR) & read.keys():
+            read[name] = _camel(read[name]) if isinstance(read[name], str) else read[name]
+        json_format.ParseDict(read, message)
     except UnicodeDecodeError as error:
         raise refused(f"the body is no text in utf-8: {error.reason}") from None
     except json.JSONDecodeError as error:
@@ -56,8 +62,8 @@ def parsed(request: type[Message], body: bytes) -> Message:
         raise refused("the body is no such message") from None
     except RecursionError:
         raise refused("the body is nested too deeply") from None
-    except (json_format.ParseError, ValueError, TypeError) as error:
-        raise _explained(str(error), request.DESCRIPTOR) from None
+    except (json_format.ParseError, ValueError, TypeError, OverflowError):
+        raise _fault(request, read, "") or refused("the body is no such message") from None
     return message
 
 
@@ -90,8 +96,14 @@ class _Reader:
                 _check_text(name, value)
             if isinstance(value, list) and len(value) > MOST_PARTS:
                 raise _too_many(f"{name} has more than {MOST_PARTS} items", name)
-            made[name] = _camel(value) if name in MASKS and isinstance(value, str) else value
+            made[name] = value
         return made
+
+
+def _masks_of(descriptor: Any) -> set[str]:
+    """Return the names of the fields of a request that name fields, in both spellings."""
+    masks = [field for field in descriptor.fields if field.message_type and field.message_type.full_name == _MASK]
+    return {name for field in masks for name in (field.name, field.json_name)}
 
 
 def _camel(names: str) -> str:
@@ -112,38 +124,60 @@ def _too_many(text: str, limit: str) -> Failure:
     return Failure.at_the_door("resource_exhausted", "LIMIT_EXCEEDED", text, limit=limit)
 
 
-def _explained(told: str, descriptor: Any) -> Failure:
-    """Return what is wrong with which field, and what it must be, from what the parser says and the contract knows."""
-    line = told.partition("\n")[0].partition(" Available Fields")[0]
-    names = _IN_FIELD.findall(line)
-    unknown = _UNKNOWN.search(line)
-    if unknown is not None:
-        holder = _reached(descriptor, names)
-        near = get_close_matches(unknown["name"], _names_of(holder), n=1, cutoff=LIKE) if holder is not None else []
-        meant = f"; did you mean {near[0]!r}?" if near else ""
-        where = ".".join(names) or "the request"
-        return refused(f"{where} has no field named {unknown['name']!r}{meant}", ".".join([*names, unknown["name"]]))
-    at = _AT.search(line)
-    path = at[1] if at is not None else ".".join(names)
-    if "surrogate" in line:
-        return refused(f"{path} has half of a surrogate pair", path)
-    names = re.sub(r"\[\d+\]", "", path).split(".")
-    holder = _reached(descriptor, names[:-1])
-    field = _field(holder, names[-1]) if holder is not None else None
-    return refused(f"{path} must be {_kind(field)}" if field is not None else line, path)
+def _fault(kind: type[Message], given: dict[str, Any], at: str) -> Failure | None:
+    """Return what is wrong with which field, by trying each; None where it is none of them alone."""
+    seen: dict[str, str] = {}
+    for name, value in given.items():
+        where = f"{at}.{name}" if at else name
+        field = _field(kind.DESCRIPTOR, name)
+        if field is None:
+            return _unknown(kind.DESCRIPTOR, name, at)
+        whole = field.containing_oneof.name if field.containing_oneof is not None else field.name
+        if whole in seen:
+            return refused(f"{where} and {seen[whole]} are one field, or exclude each other", where)
+        seen[whole] = name
+        found = None if value is None else _fault_of(kind, field, value, where)
+        if found is not None:
+            return found
+    return None
 
 
-def _reached(descriptor: Descriptor, names: list[str]) -> Descriptor | None:
-    """Return the message that fields lead to, one in the other."""
-    at: Descriptor | None = descriptor
-    for name in names:
-        field = None if at is None else _field(at, name)
-        at = None if field is None else field.message_type
-    return at
+def _fault_of(kind: type[Message], field: FieldDescriptor, value: Any, where: str) -> Failure | None:
+    inner = field.message_type
+    is_map = inner is not None and inner.GetOptions().map_entry
+    if field.is_repeated and not is_map:
+        if not isinstance(value, list):
+            return refused(f"{where} must be {_kind(field)}", where)
+        faults = (_fault_of_one(kind, field, item, f"{where}[{n}]", is_item=True) for n, item in enumerate(value))
+        return next((fault for fault in faults if fault is not None), None)
+    return _fault_of_one(kind, field, value, where, is_item=False)
 
 
-def _field(descriptor: Descriptor, name: str) -> FieldDescriptor | None:
-    return descriptor.fields_by_name.get(name) or descriptor.fields_by_camelcase_name.get(name)
+def _fault_of_one(
+    kind: type[Message], field: FieldDescriptor, value: Any, where: str, *, is_item: bool
+) -> Failure | None:
+    inner = field.message_type
+    if inner is not None and not inner.GetOptions().map_entry and inner.full_name not in {_TIME, _MASK}:
+        if not isinstance(value, dict):
+            return refused(f"{where} must be an object", where)
+        return _fault(GetMessageClass(inner), value, where)
+    try:
+        json_format.ParseDict({field.json_name: [value] if is_item else value}, kind())
+    except (json_format.ParseError, ValueError, TypeError, OverflowError, SystemError, AttributeError):
+        return refused(f"{where} must be {_kind_of_one(field) if is_item else _kind(field)}", where)
+    return None
+
+
+def _unknown(descriptor: Any, name: str, at: str) -> Failure:
+    said = name[:MOST_NAME]
+    near = get_close_matches(said, _names_of(descriptor), n=1, cutoff=LIKE)
+    meant = f"; did you mean {near[0]!r}?" if near else ""
+    return refused(f"{at or 'the request'} has no field named {said!r}{meant}", f"{at}.{said}" if at else said)
+
+
+def _field(descriptor: Any, name: str) -> FieldDescriptor | None:
+    found: FieldDescriptor | None = descriptor.fields_by_name.get(name) or descriptor.fields_by_camelcase_name.get(name)
+    return found
 
 
 def _names_of(descriptor: Any) -> list[str]:
@@ -164,4 +198,4 @@ def _kind_of_one(field: FieldDescriptor) -> str:
         return f"one of {', '.join(value.name for value in field.enum_type.values if value.number)}"
     if field.message_type is None:
         return _KINDS[field.cpp_type]
-    return "a time such as 2026-05-03T12:00:00Z" if field.message_type.full_name == _TIME else "an object"
+    return _KNOWN.get(field.message_type.full_name, "an object")

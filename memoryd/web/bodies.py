@@ -23,23 +23,23 @@ class Refused(Exception):
         self.response = Response(text, status_code=code, headers=headers)
 
 
-Ask = Callable[[], Awaitable[None]]
+Ask = Callable[[int], Awaitable[None]]
 
 
-async def whole_body(receive: Receive, most: int, *, small: int = 0, ask: Ask | None = None) -> bytes:
+async def whole_body(receive: Receive, most: int, ask: Ask | None = None) -> bytes:
     """
     Return a body of at most so many bytes; Refused for one that is larger, broken off, or does not arrive.
 
-    Before more than `small` bytes are taken, `ask` is called once; what it raises ends the reading.
+    `ask` is told the size after each part that comes; what it raises ends the reading.
     """
     try:
         async with asyncio.timeout(RECEIVE_S):
-            return await _body(receive, most, small, ask)
+            return await _body(receive, most, ask)
     except TimeoutError:
         raise Refused(408, f"the request did not arrive within {RECEIVE_S:.0f} s", Connection="close") from None
 
 
-async def _body(receive: Receive, most: int, small: int, ask: Ask | None) -> bytes:
+async def _body(receive: Receive, most: int, ask: Ask | None) -> bytes:
     body = bytearray()
     while True:
         message = await receive()
@@ -48,8 +48,7 @@ async def _body(receive: Receive, most: int, small: int, ask: Ask | None) -> byt
         body += message.get("body", b"")
         if len(body) > most:
             raise Refused(413, f"the request has more than {most} bytes", Connection="close")
-        if ask is not None and len(body) > small:
-            await ask()
-            ask = None
+        if ask is not None:
+            await ask(len(body))
         if not message.get("more_body", False):
             return bytes(body)

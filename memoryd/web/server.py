@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import functools
 import resource
 import socket
 import ssl
+import termios
+from array import array
+from contextlib import suppress
 from typing import Any, ClassVar
 
 import uvicorn
@@ -20,8 +24,8 @@ __all__ = ["run"]
 MOST_CONNECTIONS = 512
 MOST_FILES = 4096  # that this process asks to be allowed to open
 GRACE_S = 5  # for calls under way when the server is to end
-HANDSHAKE_S = 5.0  # of TLS; an honest one takes some milliseconds
-MOST_HANDSHAKES = 64  # under way at once; of more, the oldest makes room
+HANDSHAKE_S = 5.0  # of TLS, and for its end; an honest one takes some milliseconds
+MOST_HANDSHAKES = 1024  # under way at once; of more, the oldest makes room: an honest one is young
 PAUSE_S = 0.1  # before the next connection is taken where no file can be opened
 
 
@@ -35,20 +39,22 @@ class BoundedConnection(H11Protocol):
 
     most = 512
     waiting: ClassVar[dict[BoundedConnection, None]] = {}
-    """Those that have no request under way, or take no answer, the one that has waited longest first."""
+    """Those that have no request under way, the one that has waited longest first."""
+    draining: ClassVar[dict[BoundedConnection, None]] = {}
+    """Those whose answer waits to be taken; they make room where none waits for a request."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin, or end at once."""
         self._timer: asyncio.TimerHandle | None = None
         self._drain: asyncio.TimerHandle | None = None
         if len(self.connections) >= self.most:
-            longest = next(iter(self.waiting), None)
+            longest = next(iter(self.waiting), None) or next(iter(self.draining), None)
             if longest is None:
                 transport.abort()
                 return
             longest.stop_waiting()
             longest.stop_draining()
-            longest.transport.abort()
+            longest.end()
             self.connections.discard(longest)  # it is told only once the event loop goes on
         super().connection_made(transport)
         self._watch()
@@ -60,22 +66,42 @@ class BoundedConnection(H11Protocol):
             self._watch()
 
     def on_response_complete(self) -> None:
-        """Wait for the next request."""
+        """Wait for the next request, or for the end of one that is to be the last."""
         super().on_response_complete()
-        if not self.transport.is_closing():
-            self._watch()
+        self._watch()
 
     def pause_writing(self) -> None:
         """Wait so long until some of the answer was taken, and no longer."""
         super().pause_writing()
         if self._drain is None:
-            self._drain = self.loop.call_later(RECEIVE_S, self.transport.abort)
-            self.waiting[self] = None
+            self._await_taking(self._untaken())
+            self.draining[self] = None
+
+    def _await_taking(self, left: int) -> None:
+        """Look after a while whether less is left of the answer, and end the connection where it is not."""
+        self._drain = self.loop.call_later(RECEIVE_S, self._look_at_taking, left)
+
+    def _look_at_taking(self, before: int) -> None:
+        left = self._untaken()
+        if left < before:
+            self._await_taking(left)
+        else:
+            self.transport.abort()
 
     def resume_writing(self) -> None:
         """Go on with the answer."""
         super().resume_writing()
         self.stop_draining()
+        if self._timer is not None:  # the time for the next request begins now
+            self._timer.cancel()
+            self._timer = self.loop.call_later(RECEIVE_S, self._expire)
+
+    def _untaken(self) -> int:
+        """Return how many bytes of answers the other side has not taken: here, and in the kernel."""
+        queued = array("i", [0])
+        with suppress(OSError):
+            fcntl.ioctl(self.transport.get_extra_info("socket").fileno(), termios.TIOCOUTQ, queued)  # SIOCOUTQ
+        return self.transport.get_write_buffer_size() + queued[0]
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop waiting."""
@@ -89,24 +115,36 @@ class BoundedConnection(H11Protocol):
         if self.cycle is not None and not self.cycle.response_complete:
             self.stop_waiting()
         elif self._timer is None:
-            self._timer = self.loop.call_later(RECEIVE_S, self.transport.abort)  # close() waits for who never reads
+            self._timer = self.loop.call_later(RECEIVE_S, self._expire)
             self.waiting[self] = None
+
+    def _expire(self) -> None:
+        """End a connection that has waited too long; one whose answer is being taken waits on."""
+        if self._drain is None:
+            self.end()
+        else:
+            self._timer = self.loop.call_later(RECEIVE_S, self._expire)
+
+    def end(self) -> None:
+        """End it: what the kernel has of an answer is still sent; close() would wait for who never reads the rest."""
+        if self.scheme == "https" or self.transport.get_write_buffer_size():
+            self.transport.abort()
+        else:
+            self.transport.close()
 
     def stop_waiting(self) -> None:
         """Wait for no request any more."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-            if self._drain is None:
-                self.waiting.pop(self, None)
+            self.waiting.pop(self, None)
 
     def stop_draining(self) -> None:
         """Wait for no answer to be taken any more."""
         if self._drain is not None:
             self._drain.cancel()
             self._drain = None
-            if self._timer is None:
-                self.waiting.pop(self, None)
+            self.draining.pop(self, None)
 
 
 class BoundedServer(uvicorn.Server):
@@ -137,7 +175,8 @@ class BoundedServer(uvicorn.Server):
             except OSError:  # no file can be opened, or the caller has left
                 await asyncio.sleep(PAUSE_S)
                 continue
-            if len(self._handshakes) >= MOST_HANDSHAKES:
+            await asyncio.sleep(0)  # sock_accept does not wait where one is there, and others have their turn
+            if self.config.ssl is not None and len(self._handshakes) >= MOST_HANDSHAKES:
                 oldest = next(iter(self._handshakes))
                 del self._handshakes[oldest]
                 oldest.cancel()
@@ -151,8 +190,10 @@ class BoundedServer(uvicorn.Server):
         secured = self.config.ssl
         try:
             await asyncio.get_running_loop().connect_accepted_socket(
-                self._connection, taken, ssl=secured, ssl_handshake_timeout=HANDSHAKE_S if secured else None
-            )
+                self._connection, taken, ssl=secured,
+                ssl_handshake_timeout=HANDSHAKE_S if secured else None,
+                ssl_shutdown_timeout=HANDSHAKE_S if secured else None,
+            )  # fmt: skip
         except (OSError, ssl.SSLError):
             taken.close()
 
