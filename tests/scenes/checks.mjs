@@ -6,6 +6,7 @@ import {
   Unavailable, timestampDate, toJson,
 } from "memoryd";
 import { create } from "@bufbuild/protobuf";
+import { runInNewContext } from "node:vm";
 import { AddMemoryRequestSchema, ListMemoriesResponseSchema, MemoryKind } from "memoryd/contract";
 
 const client = new MemoryClient({ userId: "checks", chatId: "", agentId: "" });
@@ -77,7 +78,17 @@ const wrongs = [
   [client.addMemory({ content: "\ud800" }), "content", "surrogate"],
   [client.addMemory({ content: "x", eventTime: "2026-05-03" }), "eventTime", "a zone"],
   [client.addMemory({ content: "x", eventTime: new Date("x") }), "eventTime", "a Date"],
-  [client.addMemory({ content: "x", eventTime: 5 }), "eventTime", "an object"],
+  [client.addMemory({ content: "x", eventTime: 5 }), "eventTime", "a Date"],
+  [client.addMemory({ content: "x", eventTime: {} }), "eventTime", "a Date"],
+  [client.addMemory({ content: "x", eventTime: "2026-02-30T00:00:00Z" }), "eventTime", "a Date"],
+  [client.listMemories({ filter: new Date() }), "filter", "an object"],
+  [client.listMemories(new Map()), "", "an object"],
+  [client.addMemory({ content: "x", kind: 2 ** 40 }), "kind", "MemoryKind"],
+  [client.putNote({ path: "n", text: "x", expectedRevision: 2n ** 70n }), "expectedRevision", "64 bits"],
+  [client.putNote({ path: "n", content: "hello" }), "content", "text, value"],
+  [client.putNote({ path: "n", content: { text: "hello" } }), "content", "text, value"],
+  [client.updateMemory({ id: "x", updateMask: { path: ["tags"] } }), "updateMask", "names of fields"],
+  [client.listMemories({}, { timeoutMs: Infinity }), "timeoutMs", "more than 0"],
   [client.searchMemories({ query: "x", limit: 2.5 }), "limit", "a whole number"],
   [client.searchMemories({ query: "x", explain: "true" }), "explain", "true or false"],
   [client.batchAddMemories({ requests: [{}, { contents: "x" }] }), "requests[1].contents", "content"],
@@ -108,10 +119,20 @@ assert.ok((await failure(client.listMemories({ pageSize: 1, pageToken: "x", filt
 error = await failure(client.each(client.searchMemories, { query: "tea" }, (answer) => answer.hits).next().then(() => assert.fail()));
 assert.ok(error.message);
 
+const foreign = runInNewContext("new Date('2026-01-02T03:04:05Z')"); // a Date of another realm
+const far2 = await client.addMemory({ content: "I was in Lima", eventTime: foreign });
+assert.equal(timestampDate(far2.result.memory.eventTime).toISOString(), "2026-01-02T03:04:05.000Z");
+
 // what is said at once stays in order
 const fast = client.conversation("cli:fast");
 await Promise.all(["one", "two", "three", "four"].map((word) => fast.user(word)));
 assert.deepEqual((await fast.recent()).map((one) => one.content), ["one", "two", "three", "four"]);
+const draft2 = { role: "USER", content: "before" };
+const said = fast.say(draft2);
+draft2.content = "after";
+const [, ended] = await Promise.all([said, fast.end()]);
+assert.equal((await fast.recent()).at(-1).content, "before");
+assert.equal(ended.id, fast.sessionId);
 
 // hostile texts come back as they went
 let kept = 0;

@@ -120,6 +120,15 @@ await over(["hang", "hang", "hang", "hang"], async (client) => {
   assert.equal((await failure(client.listMemories({}, { signal: AbortSignal.timeout(50) }))).name, "TimeoutError");
 });
 
+// a client that is closed while it waits for its next attempt sends no more
+await over(["cut", "cut", "cut"], async (client, bodies) => {
+  const call = failure(client.addMemory({ content: "x" }));
+  while (bodies.length === 0) await new Promise((done) => setTimeout(done, 1));
+  client.close();
+  await call;
+  assert.equal(bodies.length, 1);
+});
+
 // over HTTP as well
 for (const { words, attempts, kind } of [
   { words: ["cut", "cut", "cut"], attempts: 3, kind: ConnectionLost },

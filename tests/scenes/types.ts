@@ -10,6 +10,9 @@ export async function uses(memory: MemoryClient): Promise<number> {
   await memory.putNote({ path: "a", content: { case: "text", value: "x" } });
   await memory.conversation("t").say({ content: "x", createTime: new Date() });
   await memory.whoAmI();
+  const tags: readonly string[] = ["a"];
+  const when: Date | string = Math.random() > 0.5 ? new Date() : "2026-05-03T12:00:00Z";
+  await memory.addMemory({ content: "x", tags, eventTime: when });
   let length = 0;
   for await (const one of memory.each(memory.listMemories, { pageSize: 3 }, (page) => page.memories)) length += one.content.length;
 

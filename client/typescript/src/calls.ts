@@ -10,6 +10,7 @@ import { read } from "./request.js";
 
 const ATTEMPTS = 3;
 const BACKOFF_MS = [50, 250];
+const MOST_MS = 86_400_000;
 
 type Fields = Record<string, unknown>;
 type Send = (request: Message, options: CallOptions) => Promise<Message>;
@@ -60,11 +61,18 @@ function stamp(fields: Fields, method: DescMethod, identity: Identity): void {
   if (known in desc.field && !fields[known]) fields[known] = crypto.randomUUID();
 }
 
+/** Raise InvalidArgument for a time that no timer takes. */
+export function checkTimeout(timeoutMs: number): void {
+  if (!(timeoutMs > 0 && timeoutMs <= MOST_MS)) {
+    throw new InvalidArgument("timeoutMs must be more than 0 and at most a day", { field: "timeoutMs" });
+  }
+}
+
 /** Call a method: the request is checked, says who asks, and is sent again where that does no harm. */
 export async function carryOut(
   caller: Caller, method: DescMethod, send: Send, given: unknown, options: CallOptions = {},
 ): Promise<Message> {
-  if (caller.isClosed()) throw new InvalidArgument("the client is closed");
+  checkTimeout(options.timeoutMs ?? caller.timeoutMs);
   options.signal?.throwIfAborted();
   const request = read(method.input, given ?? {});
   const fields = request as unknown as Fields;
@@ -74,6 +82,7 @@ export async function carryOut(
   const end = performance.now() + (options.timeoutMs ?? caller.timeoutMs);
   let doubtful: MemorydError | undefined;
   for (let attempt = 0; ; attempt++) {
+    if (caller.isClosed()) throw doubtful ?? new InvalidArgument("the client is closed");
     try {
       const headers = new Headers(options.headers);
       const shown = caller.token();

@@ -3,7 +3,7 @@
 import type { DescMethod, DescService, Message } from "@bufbuild/protobuf";
 import { createClient, type CallOptions, type Client, type Transport } from "@connectrpc/connect";
 
-import { carryOut, type Caller } from "./calls.js";
+import { carryOut, checkTimeout, type Caller } from "./calls.js";
 import {
   AdminService, ConsolidationService, ContextService, ConversationService, EntityService, GrantService,
   IdentityService, JobService, MemoryService, NoteService,
@@ -62,7 +62,7 @@ export class MemoryClient {
   constructor(options: Options = {}) {
     const env = process.env;
     const timeoutMs = options.timeoutMs ?? 10_000;
-    if (!(timeoutMs > 0)) throw new InvalidArgument("timeoutMs must be more than 0", { field: "timeoutMs" });
+    checkTimeout(timeoutMs);
     this.#identity = identityOf(options, env);
     const shown = credentialsOf(options.credentials ?? {}, env);
     const { transport, close } = options.transport

@@ -4,11 +4,11 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 
 import type { MemoryClient } from "./client.js";
 import {
-  MessageRole, type AppendMessagesResponse, type BuildContextRequestSchema, type BuildContextResponse, type Message,
-  type MessageSchema, type Session,
+  MessageRole, MessageSchema, type AppendMessagesResponse, type BuildContextRequestSchema, type BuildContextResponse,
+  type Message, type Session,
 } from "./contract.js";
 import { ThreadNotFound } from "./errors.js";
-import type { Given } from "./request.js";
+import { read, type Given } from "./request.js";
 
 type Draft = Given<MessageInitShape<typeof MessageSchema>>;
 type More = Omit<Draft, "role" | "content" | "$typeName">;
@@ -31,13 +31,19 @@ export class Conversation {
   }
 
   /** Append messages in order, all or none; after those that were said before, also where no one waited for them. */
-  say(...messages: Draft[]): Promise<AppendMessagesResponse> {
-    const done = this.#turn.then(() => this.#append(messages));
-    this.#turn = done.catch(() => undefined);
-    return done;
+  async say(...drafts: Draft[]): Promise<AppendMessagesResponse> {
+    const messages = drafts.map((draft, n) => read(MessageSchema, draft, `messages[${n}]`)); // as they are now
+    return this.#inTurn(() => this.#append(messages as Message[]));
   }
 
-  async #append(messages: Draft[]): Promise<AppendMessagesResponse> {
+  /** Do something once all that was said before is stored, or has failed. */
+  #inTurn<Answer>(work: () => Promise<Answer>): Promise<Answer> {
+    const done = this.#turn.then(work);
+    this.#turn = done.catch(() => undefined);
+    return done.then((answer) => answer); // a promise of its own, so that a failure no one looks at is told
+  }
+
+  async #append(messages: Message[]): Promise<AppendMessagesResponse> {
     const done = await this.#client.appendMessages({ ...this.#thread, sessionId: this.#named, messages });
     this.sessionId = done.sessionId || this.sessionId;
     return done;
@@ -61,7 +67,7 @@ export class Conversation {
   /** Return the last messages that have not left the prompts, in whole turns; none of a new thread. */
   async recent(pageSize = 0): Promise<Message[]> {
     try {
-      const page = await this.#client.listMessages({ ...this.#thread, pageSize, inView: true, wholeTurns: true });
+      const page = await this.#inTurn(() => this.#client.listMessages({ ...this.#thread, pageSize, inView: true, wholeTurns: true }));
       return page.messages;
     } catch (error) {
       if (error instanceof ThreadNotFound) return [];
@@ -71,12 +77,12 @@ export class Conversation {
 
   /** Return the block of text for a prompt in this thread. */
   context(prompt: string, more: MessageInitShape<typeof BuildContextRequestSchema> = {}): Promise<BuildContextResponse> {
-    return this.#client.buildContext({ ...more, ...this.#thread, prompt } as typeof more);
+    return this.#inTurn(() => this.#client.buildContext({ ...more, ...this.#thread, prompt } as typeof more));
   }
 
   /** End the session of the last message. */
   async end(): Promise<Session | undefined> {
-    return (await this.#client.endSession({ ...this.#thread, sessionId: this.sessionId })).session;
+    return (await this.#inTurn(() => this.#client.endSession({ ...this.#thread, sessionId: this.sessionId }))).session;
   }
 
   get #thread(): { threadId: string; shared: boolean } {

@@ -135,7 +135,9 @@ function unanswered(error: ConnectError, cause: unknown): MemorydError {
   const told = [error.rawMessage, ...codesOf(error)].join(" ");
   if (told.includes("EACCES")) return new PermissionDenied("this user may not open the socket; run as the user of memoryd", { cause });
   if (NOT_SENT.test(told)) return unavailable(`cannot reach memoryd: ${error.rawMessage}`, cause);
-  if (NO_TLS.test(told)) return unavailable("cannot reach memoryd: its port does not speak TLS as it is asked to; check the endpoint", cause);
+  if (NO_TLS.test(told)) { // also of a connection that was established, so nothing is promised
+    return new ConnectionLost("the connection broke; a write may have happened. If it always does: the port does not speak TLS as it is asked to", { cause });
+  }
   if (NOT_TRUSTED.test(told)) {
     return unavailable(`the certificate is not trusted: ${error.rawMessage}; name who signed it in caFile, or use the name that it is for`, cause);
   }

@@ -13,9 +13,9 @@ export type Given<T> = T extends Message
     ? { [Name in keyof T]: GivenField<T[Name]> }
     : T;
 type GivenField<T> = [Timestamp] extends [T]
-  ? T | Date
+  ? T | Date | string
   : T extends readonly (infer Item)[]
-    ? GivenField<Item>[]
+    ? readonly GivenField<Item>[]
     : T extends bigint | Uint8Array | Timestamp
       ? T
       : Given<T>;
@@ -23,23 +23,27 @@ type GivenField<T> = [Timestamp] extends [T]
 type Fields = Record<string, unknown>;
 type Kind = Pick<DescField, "fieldKind"> & { scalar?: ScalarType; enum?: DescEnum; message?: DescMessage };
 
-const OWN = new Set(["$typeName", "$unknown"]);
-const MOST_INT32 = 2 ** 31 - 1;
+const UNKNOWN = "$unknown"; // fields of a newer contract, which a message that is handed back keeps
 const TIME = "google.protobuf.Timestamp";
 const MASK = "google.protobuf.FieldMask";
-const ZONED = /^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d(:\d\d(\.\d+)?)?([Zz]|[+-]\d\d:\d\d)$/;
+const ZONED = /^(\d{4}-\d\d-\d\d)[Tt]\d\d:\d\d(?::\d\d(?:\.(\d{1,9}))?)?(?:[Zz]|[+-]\d\d:\d\d)$/;
+const RANGES: ReadonlyMap<ScalarType, readonly [bigint, bigint]> = new Map([
+  [ScalarType.INT32, [-(2n ** 31n), 2n ** 31n - 1n]], [ScalarType.UINT32, [0n, 2n ** 32n - 1n]],
+  [ScalarType.INT64, [-(2n ** 63n), 2n ** 63n - 1n]], [ScalarType.UINT64, [0n, 2n ** 64n - 1n]],
+] as const);
 
 /** Return a request as a message of its own; InvalidArgument names the field that is wrong. */
 export function read(desc: DescMessage, given: unknown, at = ""): Message {
-  if (typeof given !== "object" || given === null || Array.isArray(given)) throw wrong(at || "the request", "an object", at);
+  if (!isRecord(given)) throw wrong(at || "the request", "an object", at);
   const message = create(desc) as Message & Fields;
   for (const [name, value] of Object.entries(given)) {
-    if (OWN.has(name) || value === undefined || value === null) continue;
+    if (name === UNKNOWN) message.$unknown = value as NonNullable<Message["$unknown"]>;
+    if (name.startsWith("$") || value === undefined || value === null) continue;
     const path = at ? `${at}.${name}` : name;
     const oneof = desc.oneofs.find((one) => one.localName === name);
     if (oneof !== undefined) {
       const chosen = value as { case?: string; value?: unknown };
-      if (chosen.case === undefined) continue;
+      if (isRecord(value) && "case" in value && chosen.case === undefined) continue;
       const field = oneof.fields.find((one) => one.localName === chosen.case);
       if (field === undefined || chosen.value === undefined || chosen.value === null) {
         throw wrong(path, `{case, value}, with one of ${oneof.fields.map((one) => one.localName).join(", ")}`);
@@ -50,7 +54,11 @@ export function read(desc: DescMessage, given: unknown, at = ""): Message {
     const field = desc.field[name];
     if (field === undefined) throw unknownField(desc, name, path);
     const found = part(field, value, path);
-    if (field.oneof !== undefined) message[field.oneof.localName] = { case: name, value: found };
+    const holder = field.oneof?.localName;
+    if (holder !== undefined && (message[holder] as { case?: string }).case !== undefined) {
+      throw refused(`${path} excludes another field of ${holder}`, path);
+    }
+    if (holder !== undefined) message[holder] = { case: name, value: found };
     else message[name] = found;
   }
   return message;
@@ -63,7 +71,7 @@ function part(field: DescField, value: unknown, at: string): unknown {
     return value.map((item, n) => one(kind, item, `${at}[${n}]`));
   }
   if (field.fieldKind === "map") {
-    if (typeof value !== "object" || value === null || Array.isArray(value) || value instanceof Map) throw wrong(at, "an object");
+    if (!isRecord(value)) throw wrong(at, "an object");
     const kind = { fieldKind: field.mapKind, scalar: field.scalar, enum: field.enum, message: field.message } as Kind;
     return Object.fromEntries(Object.entries(value).map(([name, item]) => [text(name, at), one(kind, item, `${at}.${name}`)]));
   }
@@ -77,26 +85,39 @@ function one(kind: Kind, value: unknown, at: string): unknown {
 }
 
 function inner(desc: DescMessage, value: unknown, at: string): Message {
-  if (desc.typeName === TIME && (value instanceof Date || typeof value === "string")) return time(value, at);
+  if (desc.typeName === TIME && !(isRecord(value) && "seconds" in value)) return time(value, at);
   if (desc.typeName === MASK) return read(desc, { paths: paths(value, at) }, at);
   return read(desc, value, at);
 }
 
-function time(value: Date | string, at: string): Timestamp {
-  const date = typeof value === "string" ? new Date(ZONED.test(value) ? value : Number.NaN) : value;
-  if (Number.isNaN(date.getTime())) throw wrong(at, "a Date, or a time with a zone such as 2026-05-03T12:00:00Z");
-  return timestampFromDate(date);
+/** An object of names and values: a plain one, of whichever realm, or a message; no Map, Date or other class. */
+function isRecord(value: unknown): value is Fields {
+  if (typeof value !== "object" || value === null) return false;
+  if ("$typeName" in value) return true;
+  const above = Object.getPrototypeOf(value) as object | null;
+  return above === null || (Object.getPrototypeOf(above) === null && Object.prototype.toString.call(value) === "[object Object]");
+}
+
+function time(value: unknown, at: string): Timestamp {
+  const zoned = typeof value === "string" ? ZONED.exec(value) : null;
+  const isDate = Object.prototype.toString.call(value) === "[object Date]"; // of whichever realm
+  const date = new Date(zoned !== null ? (value as string) : isDate ? (value as Date).getTime() : Number.NaN);
+  const isReal = zoned === null || new Date(`${zoned[1]}T00:00:00Z`).toISOString().startsWith(zoned[1]!); // no 30 February
+  if (Number.isNaN(date.getTime()) || !isReal) throw wrong(at, "a Date, or a time with a zone such as 2026-05-03T12:00:00Z");
+  const made = timestampFromDate(date);
+  if (zoned?.[2] !== undefined) made.nanos = Number(zoned[2].padEnd(9, "0"));
+  return made;
 }
 
 /** Names of fields: the contract's own spelling is the one that the daemon reads. */
 function paths(value: unknown, at: string): string[] {
-  const given = Array.isArray(value) ? value : (value as { paths?: unknown }).paths ?? [];
+  const given = typeof value === "string" ? value.split(",") : isRecord(value) ? value["paths"] : value;
   if (!Array.isArray(given) || given.some((name) => typeof name !== "string")) throw wrong(at, "a list of names of fields");
   return (given as string[]).map((name) => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`));
 }
 
 function enumValue(desc: DescEnum, value: unknown, at: string): number {
-  if (typeof value === "number" && Number.isInteger(value)) return value;
+  if (typeof value === "number" && isWithin(ScalarType.INT32, value)) return value;
   const found = desc.values.find((one) => one.name === value || one.localName === value);
   if (found === undefined) {
     throw wrong(at, `a ${desc.name}: ${desc.values.slice(1).map((one) => `${desc.name}.${one.localName}`).join(", ")}`);
@@ -121,14 +142,19 @@ function scalar(kind: ScalarType, value: unknown, at: string): unknown {
       return value;
     case ScalarType.INT64:
     case ScalarType.UINT64:
-      if (typeof value !== "bigint" && !Number.isSafeInteger(value)) throw wrong(at, "a whole number or a bigint");
-      return BigInt(value as number | bigint);
-    default: {
-      const number = typeof value === "bigint" ? Number(value) : value;
-      if (!Number.isInteger(number) || Math.abs(number as number) > MOST_INT32) throw wrong(at, "a whole number of 32 bits");
-      return number;
-    }
+      if (!isWithin(kind, value)) throw wrong(at, "a whole number, or a bigint, of 64 bits");
+      return BigInt(value);
+    default:
+      if (!isWithin(kind, value)) throw wrong(at, "a whole number of 32 bits");
+      return Number(value);
   }
+}
+
+function isWithin(kind: ScalarType, value: unknown): value is number | bigint {
+  if (typeof value !== "bigint" && !Number.isSafeInteger(value)) return false;
+  const [least, most] = RANGES.get(kind) ?? [-(2n ** 31n), 2n ** 31n - 1n];
+  const number = BigInt(value as number | bigint);
+  return least <= number && number <= most;
 }
 
 /** A text that UTF-8 can carry: with half of a surrogate pair it would be changed silently. */
