@@ -51,7 +51,8 @@ def _command(parser: argparse.ArgumentParser, depth: int) -> Iterator[str]:
 
 
 def _is_told(action: argparse.Action) -> bool:
-    return action.dest != "help" and not isinstance(action, argparse._SubParsersAction)  # noqa: SLF001
+    is_hidden = action.dest == "help" or action.help is argparse.SUPPRESS
+    return not is_hidden and not isinstance(action, argparse._SubParsersAction)  # noqa: SLF001
 
 
 def _usage(parser: argparse.ArgumentParser) -> str:

@@ -18,7 +18,7 @@ from markdown import anchor, cell, table, text
 
 from memoryd.http.openapi import ENUM, FIELD_OF, MESSAGE, METHOD_OF, SERVICE, VALUE_OF, comments_of
 
-__all__ = ["contract_pages"]
+__all__ = ["contract_pages", "page_of"]
 
 TYPES = "types.md"
 Field = FieldDescriptorProto
@@ -35,12 +35,13 @@ def contract_pages(contract: FileDescriptorSet, package: str, over_http: Collect
     pages = {}
     for file in files:
         for n, service in enumerate(file.service):
-            pages[_page_of(service.name)] = "\n".join(reference.service(file, n))
+            pages[page_of(service.name)] = "\n".join(reference.service(file, n))
     pages[TYPES] = "\n".join(reference.types())
     return pages
 
 
-def _page_of(service: str) -> str:
+def page_of(service: str) -> str:
+    """Return the page of a service."""
     return re.sub(r"(?<!^)(?=[A-Z])", "-", service).lower() + ".md"
 
 
@@ -82,7 +83,7 @@ class _Reference:
     ) -> Iterator[str]:
         yield from (f"## {method.name}", "", *_paragraphs(comment))
         if method.options.idempotency_level == MethodOptions.NO_SIDE_EFFECTS:
-            yield from ("It changes nothing, so a client may ask again at will (`NO_SIDE_EFFECTS`).", "")
+            yield from ("A client may ask again at will (`NO_SIDE_EFFECTS`).", "")
         for what, name in (("Request", method.input_type), ("Answer", method.output_type)):
             yield from (f"**{what}** `{name.rpartition('.')[2]}`", "", *self._fields(name))
         path = f"/{file.package}.{service}/{method.name}"
@@ -151,7 +152,7 @@ class _Reference:
                 for method in service.method
                 if field.type_name in {method.input_type, method.output_type}
             )
-            return f"[{name}]({_page_of(service)}#{anchor(method)})"
+            return f"[{name}]({page_of(service)}#{anchor(method)})"
         return f"[{name}]({TYPES}#{anchor(name)})"
 
 

@@ -20,6 +20,16 @@ TOP = {
 }
 LINK = re.compile(r"(?<=\]\()(?P<path>[^)#:]+)(?P<anchor>#[^)]*)?(?=\))")
 MERMAID = ROOT / ".venv-web" / "mermaid.min.js"
+RANKS = {
+    "decisions/": 0.1,
+    "track-record": 0.1,
+    "changelog": 0.1,
+    "benchmarks": 0.3,
+    "quick-start": 3,
+    "sandbox-guide": 2,
+    "runbook": 2,
+    "host-guide": 2,
+}  # in a search, by the beginning of the path
 DRAWN = "assets/mermaid.min.js"
 
 
@@ -41,6 +51,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
             is_other = not path.startswith("docs/") and path not in TOP and (ROOT / path).is_file()
             if is_other and f"files/{path}" not in files.src_uris:
                 files.append(File.generated(config, f"files/{path}", abs_src_path=str(ROOT / path)))
+    files.append(File.generated(config, "assets/site.css", abs_src_path=str(Path(__file__).with_name("site.css"))))
     if MERMAID.exists():
         files.append(File.generated(config, DRAWN, abs_src_path=str(MERMAID)))
     return files
@@ -49,6 +60,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
     """Let links lead to where a page or a file is in the site."""
     here = posixpath.dirname(page.file.src_uri)
+    rank = next((rank for part, rank in RANKS.items() if page.file.src_uri.startswith(part)), 1)
+    page.meta.setdefault("search", {})["boost"] = rank
 
     def moved(found: re.Match[str]) -> str:
         path = _in_checkout(page.file.src_uri, found["path"])

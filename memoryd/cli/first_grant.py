@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Protocol
 
-from memoryd.errors import TimedOut, Unavailable
+from memoryd.errors import InvalidArgument, TimedOut, Unauthenticated, Unavailable
 
 __all__ = ["FirstGrant"]
 
@@ -90,7 +90,11 @@ class FirstGrant:
 
     def _look_at(self, host: Any) -> None:
         """Say whether the token that is there counts, and for this user."""
-        found = host.inspect_token(self.token_file.read_text(encoding="latin-1").strip())
+        try:
+            found = host.inspect_token(self.token_file.read_text(encoding="latin-1").strip())
+        except (InvalidArgument, Unauthenticated):
+            self._note(f"{self.token_file} holds no token; remove it, and run memoryd init again", "waits")
+            return
         whose = found.grant.user_id if found.grant is not None else ""
         if found.valid and whose == self._user:
             self._note(self.token_file, "there")
@@ -104,8 +108,19 @@ class FirstGrant:
 
         spec = GrantSpec(user_id=self._user, permissions=check_permissions(["full"]), label=LABEL)
         self.token_file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with tempfile.NamedTemporaryFile("w", dir=self.token_file.parent, prefix=".token-") as file:  # 0600
-            issued = host.issue_token(spec)
+        try:  # it is closed below
+            made = tempfile.NamedTemporaryFile("w", dir=self.token_file.parent, prefix=".token-")  # noqa: SIM115  0600
+        except OSError as error:
+            raise InvalidArgument(
+                f"{self.token_file.parent}: {error.strerror}; the token needs it", field="config"
+            ) from None
+        with made as file:
+            try:
+                issued = host.issue_token(spec)
+            except TimedOut:
+                lost = f"it may be there without its token: memoryd grant list, then revoke what is called {LABEL!r}"
+                self._note(lost, "waits")
+                return
             try:
                 file.write(f"{issued.token}\n")
                 file.flush()

@@ -8,6 +8,7 @@ names the same places and the same user as the command itself was given.
 from __future__ import annotations
 
 import argparse
+import hashlib
 import importlib.util
 import json
 import os
@@ -15,6 +16,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,7 +30,8 @@ from memory_mcp.parser import HOSTS
 
 from memoryd import paths
 from memoryd.cli.first_grant import FirstGrant
-from memoryd.cli.places import settle
+from memoryd.cli.places import places_of, settle
+from memoryd.daemon.config import Config
 from memoryd.errors import InvalidArgument
 from memoryd.model.validation import check_id
 
@@ -74,6 +77,9 @@ WantedBy=default.target
 """
 PASSING = frozenset({"archive-v0", ".cache"})  # folders of what uvx and pipx run have unpacked for once
 SYSTEMD_S = 20  # for each question to the service manager
+MOST_WAIT_S = 3600
+ID_BYTES = 26  # of the name of a sandbox's folder
+MOST_NAME = 200  # characters of a user in the name of a file
 STARTING_S = 30.0  # for a daemon that was begun just before
 
 
@@ -122,11 +128,23 @@ def add_init_command(
     parser.add_argument("--for", dest="user", metavar="USER", default="", help="whose memory it is (the login name)")
     parser.add_argument("--host", choices=HOSTS, default="claude", help="which host of MCP is told (%(default)s)")
     parser.add_argument(
-        "--wait", metavar="SECONDS", type=float, default=0.0, help="wait so long for a daemon that is being started (0)"
+        "--wait",
+        metavar="SECONDS",
+        type=_seconds,
+        default=0.0,
+        help="wait so long for a daemon that is being started (0)",
     )
     parser.add_argument("--dry-run", action="store_true", help="only tell what would be made")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=lambda args: _init(client, args))
+
+
+def _seconds(text: str) -> float:
+    """Return a time to wait; ValueError for none."""
+    seconds = float(text)
+    if not 0 <= seconds <= MOST_WAIT_S:
+        raise ValueError(text)
+    return seconds
 
 
 def _init(client: Callable[[argparse.Namespace], Any], args: argparse.Namespace) -> int:
@@ -150,9 +168,9 @@ def _init(client: Callable[[argparse.Namespace], Any], args: argparse.Namespace)
             field="config",
         ) from None
     is_served = _serve(setup, again, config_path, os.environ)
-    whose = "" if user == login_name() else f"-{quote(user, safe='')}"
+    whose = "" if user == login_name() else f"-{_named_after(user)}"
     first = FirstGrant(setup, client, args, config_path.parent / f"token{whose}", user)
-    if not first.settle(STARTING_S if is_served and not args.dry_run else args.wait):
+    if not first.settle(max(args.wait, STARTING_S) if is_served and not args.dry_run else args.wait):
         named = f" --for {shlex.quote(user)}" if args.user else ""
         host = "" if args.host == "claude" else f" --host {args.host}"
         setup.next += [*([] if is_served else [f"{_printed('memoryd')} serve{again} &"]),
@@ -162,9 +180,23 @@ def _init(client: Callable[[argparse.Namespace], Any], args: argparse.Namespace)
     return _tell(setup, in_json=args.json)
 
 
+def _named_after(user: str) -> str:
+    """Return a part of a file's name for a user."""
+    plain = quote(user, safe="")
+    return plain if len(plain) <= MOST_NAME else hashlib.blake2b(user.encode(), digest_size=16).hexdigest()
+
+
 def _make(setup: Setup, args: argparse.Namespace, config_path: Path, socket: Path, shared: Path) -> Path:
     """Make the configuration and the folders; return where the shared socket will be."""
-    text = CONFIG.format(socket=json.dumps(str(shared)), metrics=str(_has_metrics()).lower())
+    text = CONFIG.format(socket=_toml(str(shared)), metrics=str(_has_metrics()).lower())
+    if os.path.lexists(config_path) and not config_path.is_file():
+        raise InvalidArgument(f"{config_path} is no file; name another one with --config", field="config")
+    for path in (socket, shared, places_of(args, Config()).sandboxes / ("x" * ID_BYTES) / "memory.sock"):
+        if len(os.fsencode(path)) > MAX_SOCKET_PATH_BYTES:
+            raise InvalidArgument(
+                f"{path} is longer than the {MAX_SOCKET_PATH_BYTES} bytes of a socket's path; name a shorter --socket",
+                field="socket",
+            )
     is_there = setup.make("configuration", config_path, text)
     args.config = config_path if config_path.exists() else None
     config, places = settle(args)
@@ -175,16 +207,25 @@ def _make(setup: Setup, args: argparse.Namespace, config_path: Path, socket: Pat
         if not args.dry_run:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         setup.note(what, folder, "made")
-    for path in (socket, shared):
-        if len(os.fsencode(path)) > MAX_SOCKET_PATH_BYTES:
-            raise InvalidArgument(
-                f"{path} is longer than the {MAX_SOCKET_PATH_BYTES} bytes of a socket's path; name a shorter --socket",
-                field="socket",
-            )
     if is_there and not config.shared.socket:
-        line = f"set [shared] socket = {json.dumps(str(shared))} in {config_path}, and restart memoryd"
+        line = f"set [shared] socket = {_toml(str(shared))} in {config_path}, and restart memoryd"
         setup.note("shared socket", line, "waits")
+    for folder in dict.fromkeys((config_path.parent, socket.parent)):
+        others = paths.open_to_others(folder) if folder.is_dir() else ""
+        if others:
+            setup.note("folder that others may write", f"{folder}: {others}", "waits")
     return Path(config.shared.socket or shared).absolute()
+
+
+def _toml(text: str) -> str:
+    """Return a text as a basic string of TOML; InvalidArgument for a path that is no text."""
+    quoted = json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+    try:
+        tomllib.loads(f"x = {quoted}")
+        quoted.encode()
+    except (tomllib.TOMLDecodeError, UnicodeEncodeError):
+        raise InvalidArgument(f"{text!r} is no text in UTF-8; name another --socket", field="socket") from None
+    return quoted
 
 
 def _options(args: argparse.Namespace) -> str:
@@ -237,7 +278,7 @@ def _serve(setup: Setup, again: str, config_path: Path, env: Mapping[str, str]) 
     _systemd(["enable", "--now", "memoryd.service"], env)
     is_up = _systemd(["is-active", "memoryd.service"], env) == "active"
     setup.note("daemon", "systemctl --user status memoryd", "started" if is_up else "waits")
-    return True
+    return is_up
 
 
 def _word_of_systemd(word: str) -> str:

@@ -290,7 +290,7 @@ def run(argv: Sequence[str]) -> int:
     except OSError as error:
         return _tell(_fault_of_system(error), 1, in_json=in_json, reason="SYSTEM")
     except paths.NoHomeError as error:
-        return _tell(f"{error}: --data-dir, --socket", EXIT_USAGE, in_json=in_json, reason="WRONG_USAGE")
+        return _tell(f"{error}: --config, --data-dir, --socket", EXIT_USAGE, in_json=in_json, reason="WRONG_USAGE")
     except StartupError as refusal:
         return _tell(with_places(str(refusal), args), refusal.exit_code, in_json=in_json, reason="REFUSED_TO_START")
     except MemorydError as error:
