@@ -284,15 +284,15 @@ async def test_the_server_outlives_the_daemon(user):
 
 async def test_while_the_daemon_is_away_http_says_so_and_takes_no_token_for_bad(user):
     with short_folder() as place, a_world(place) as world, http_server(world.shared) as (url, _):
-        token = world.token(user_id=user)
+        token, unseen = world.token(user_id=user), world.token(user_id=user)
         async with over_http(url, token) as client:
             await told(client, "remember", text="I keep bees")
         world.daemon.kill()
         message = {"jsonrpc": "2.0", "id": 1, "method": "ping", "params": {}}
         headers = {"Accept": "application/json, text/event-stream", "Authorization": f"Bearer {token}"}
         assert httpx.post(url, headers=headers, json=message, timeout=PATIENCE_S).status_code == 200  # it was seen
-        made_up = {**headers, "Authorization": f"Bearer {token}x"}
-        away = httpx.post(url, headers=made_up, json=message, timeout=PATIENCE_S)
+        other = {**headers, "Authorization": f"Bearer {unseen}"}
+        away = httpx.post(url, headers=other, json=message, timeout=PATIENCE_S)
         assert (away.status_code, away.headers["Retry-After"]) == (503, "5")
         world.daemon.start()
         async with over_http(url, token) as client:

@@ -16,6 +16,7 @@ from memory_mcp.tools import TOOLS
 
 from memoryd.errors import LimitExceeded, MemorydError
 from memoryd.model.grant import Permission
+from memoryd.model.token import mint
 from tests.doors import a_world, socket_of
 from tests.mcp_helpers import http_server, on_stdio, over_http, text_of
 from tests.support import PATIENCE_S, short_folder, until
@@ -147,6 +148,26 @@ async def test_of_many_tokens_the_last_ones_keep_their_channel_and_calls_under_w
     for n in range(20):
         assert not await known.establish(f"nonsense{n}")
     assert len(known._known) == 2  # what counts for nothing takes no one's place
+
+
+async def test_who_comes_when_many_made_up_tokens_wait_is_told_to_come_again(world, user, monkeypatch):
+    known, go = callers.ByToken(world.shared), asyncio.Event()
+
+    async def counts(_token: str) -> bool:
+        await go.wait()
+        return False
+
+    monkeypatch.setattr(known, "_counts", counts)
+    made_up = [mint("k", b"k" * 32, f"g{n}", f"t{n}").text() for n in range(callers.MOST_ASKED)]
+    waiting = [asyncio.ensure_future(known.establish(token)) for token in made_up]
+    await asyncio.sleep(0)
+    with pytest.raises(callers.TooManyCalls):
+        await known.establish(world.token(user_id=user))
+    assert not await known.establish("nonsense")  # which has no form, and waits for no one
+    go.set()
+    assert {False} == set(await asyncio.gather(*waiting))
+    monkeypatch.undo()
+    assert await known.establish(world.token(user_id=user))
 
 
 async def test_one_token_can_have_so_many_calls_under_way_and_is_still_verified(world, user):

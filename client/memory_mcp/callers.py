@@ -20,16 +20,17 @@ from memory_client import AsyncMemoryClient, Credentials
 
 from memoryd.errors import LimitExceeded, MemorydError, Unauthenticated
 from memoryd.model.grant import Door
+from memoryd.model.token import parse_token
 
 __all__ = ["ByToken", "Callers", "DaemonAway", "OneCaller", "TooManyCalls"]
 
 MOST_CALLERS = 256  # tokens with an open channel; that of the one not used for longest is closed
 CALLS_AT_ONCE = 8  # of one token; more wait, so that one cannot take the connection to the daemon
 MOST_WAITING = 64  # calls of one token, with those under way; more are refused
-MOST_TOKEN = 8192  # characters
 MOST_REMEMBERED = 4096  # tokens that count, and as many that do not
 REFUSED_S = 5.0  # for so long a token that does not count is not asked about again
 ASKED_AT_ONCE = 16  # tokens about which the daemon is asked
+MOST_ASKED = 128  # of them, with those that wait; who comes then is told to come again
 AGAIN_S = 5.0  # seconds after which it is said again that the daemon cannot be asked
 GENUINE_S = 30.0  # for so long a token is not asked about before its call; the daemon refuses the call all the same
 
@@ -95,6 +96,7 @@ class ByToken:
         self._genuine: TTLCache[bytes, bool] = TTLCache(MOST_REMEMBERED, GENUINE_S)
         self._refused: TTLCache[bytes, bool] = TTLCache(MOST_REMEMBERED, REFUSED_S)
         self._asking = asyncio.Semaphore(ASKED_AT_ONCE)
+        self._asked = 0
         self._told_time = -AGAIN_S
 
     def _open(self, token: str) -> AsyncMemoryClient:
@@ -106,12 +108,18 @@ class ByToken:
         """Return whether a token counts, by the daemon's word, and let it be who calls. DaemonAway, TooManyCalls."""
         name = _name_of(token)
         if name not in self._genuine:
-            if name in self._refused or len(token) > MOST_TOKEN:
+            if name in self._refused or not _is_formed(token):
                 return False
-            async with self._asking:
-                if not await self._counts(token):
-                    self._refused[name] = True
-                    return False
+            if self._asked >= MOST_ASKED:
+                raise TooManyCalls
+            self._asked += 1
+            try:
+                async with self._asking:
+                    if not await self._counts(token):
+                        self._refused[name] = True
+                        return False
+            finally:
+                self._asked -= 1
             self._genuine[name] = True
         _established.set(token)
         return True
@@ -182,6 +190,15 @@ async def _leave(known: _Known) -> None:
     known.dropped = True
     if not known.uses:
         await known.client.close()
+
+
+def _is_formed(token: str) -> bool:
+    """Whether a text has the form of a token; whether it is genuine the daemon says."""
+    try:
+        parse_token(token)
+    except Unauthenticated:
+        return False
+    return True
 
 
 def _name_of(token: str) -> bytes:

@@ -67,7 +67,9 @@ class Doorkeeper:
         except DaemonAway:
             raise Refused(503, "memoryd is away", **{"Retry-After": "5"}) from None
         except TooManyCalls:
-            raise Refused(429, "the grant is past its calls a second", **{"Retry-After": "1"}) from None
+            raise Refused(
+                429, "too many calls at once, or past the calls a second of the grant", **{"Retry-After": "1"}
+            ) from None
         body = await whole_body(receive, MOST_BODY)
         messages = iter([{"type": "http.request", "body": body, "more_body": False}])
 
