@@ -135,7 +135,7 @@ def test_a_plot_has_a_scale_and_gaps():
     picture = str(lines(times, [("a", [1.0, None, 3.0, 7.0]), ("<b>", [0.0] * 4)], "ms", "how long"))
     assert "10 ms" in picture
     assert "<b>" not in picture
-    [path] = re.findall(r'line-1" d="([^"]+)"', picture)
+    [path] = re.findall(r'class="line line-1" d="([^"]+)"', picture)
     assert 2 == path.count("M")
     assert "Nothing was measured" in lines(times[:1], [("a", [1.0])], "", "")
 
@@ -158,3 +158,13 @@ def test_a_host_of_a_request_is_ours_or_not():
     assert Entry(None, secrets.token_urlsafe).is_ours("localhost:1")
     assert Entry(None, secrets.token_urlsafe).is_ours("localhost")
     assert not Entry(None, secrets.token_urlsafe).is_ours("evil")
+
+
+def test_a_reading_alone_is_a_point_and_bytes_have_the_units_of_the_other_pages():
+    times = [datetime(2026, 1, 1, 0, 0, n, tzinfo=UTC) for n in range(4)]
+    drawn = lines(times, [("bytes", [None, 20_480.0, None, None])], "B", "Bytes")
+    assert 1 == drawn.count('class="line alone line-1"')
+    assert "KiB" in drawn
+    assert "k B" not in drawn
+    joined = lines(times, [("calls", [1.0, 2.0, None, None])], "ms", "Calls")
+    assert "alone" not in joined

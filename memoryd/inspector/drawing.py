@@ -36,11 +36,16 @@ def _top_of(most: float) -> float:
     return next(scale * step for step in STEPS if scale * step >= most)
 
 
-def _short(value: float) -> str:
-    for limit, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+SHORT = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
+SHORT_BYTES = ((2**30, "Gi"), (2**20, "Mi"), (2**10, "Ki"))
+
+
+def _short(value: float, unit: str = "") -> str:
+    """Return a number with its unit, short: bytes as the other pages have them."""
+    for limit, prefix in SHORT_BYTES if unit == "B" else SHORT:
         if value >= limit:
-            return f"{value / limit:.3g}{unit}"
-    return f"{value:.3g}"
+            return f"{value / limit:.3g} {prefix}B" if unit == "B" else f"{value / limit:.3g}{prefix} {unit}".strip()
+    return f"{value:.3g} {unit}".strip()
 
 
 def lines(
@@ -66,7 +71,7 @@ def lines(
             Markup(
                 '<line class="grid" x1="{0}" x2="{1}" y1="{2}" y2="{2}"/>'
                 '<text class="tick" x="{3}" y="{4}" text-anchor="end">{5}</text>'
-            ).format(LEFT, WIDTH, f"{y(at):.1f}", LEFT - 6, f"{y(at) + 4:.1f}", f"{_short(at)} {unit}".strip())
+            ).format(LEFT, WIDTH, f"{y(at):.1f}", LEFT - 6, f"{y(at) + 4:.1f}", _short(at, unit))
             for at in (0.0, top / 2, top)
         ),
         *(
@@ -77,15 +82,20 @@ def lines(
         ),
     ]
     for n, (_, line) in enumerate(series):
-        path, pen = [], "M"
+        path, points, pen = [], [], "M"
         for place, value in enumerate(line):
             if value is None:
                 pen = "M"
                 continue
-            path.append(f"{pen}{x(place):.1f} {y(value):.1f}" + ("h0" if pen == "M" else ""))  # one alone is a point
+            at = f"{x(place):.1f} {y(value):.1f}"
+            if pen == "M" and (place + 1 == len(line) or line[place + 1] is None):
+                points.append(f"M{at}h0")  # one alone is a point, wide enough to be seen
+            path.append(f"{pen}{at}")
             pen = "L"
         if path:
             parts.append(Markup('<path class="line line-{}" d="{}"/>').format(n + 1, " ".join(path)))
+        if points:
+            parts.append(Markup('<path class="line alone line-{}" d="{}"/>').format(n + 1, " ".join(points)))
     parts.append(Markup("</svg>"))
     if len(series) > 1:
         keys = Markup("").join(
