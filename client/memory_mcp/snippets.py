@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["HOSTS", "Entry", "snippet"]
+__all__ = ["HOSTS", "Entry", "snippet", "toml_text"]
 
 TOKEN = "MEMORY_TOKEN"  # noqa: S105  the name of a variable
 
@@ -64,17 +64,17 @@ def _vscode(entry: Entry) -> str:
 def _codex(entry: Entry) -> str:
     lines = ["[mcp_servers.memory]"]
     if entry.url:
-        lines += [f"url = {_toml(entry.url)}", f"bearer_token_env_var = {_toml(TOKEN)}"]
+        lines += [f"url = {toml_text(entry.url)}", f"bearer_token_env_var = {toml_text(TOKEN)}"]
         return "\n".join(lines) + "\n"
-    arguments = ", ".join(map(_toml, entry.arguments))
-    lines += [f"command = {_toml(entry.command)}", f"args = [{arguments}]"]
+    arguments = ", ".join(map(toml_text, entry.arguments))
+    lines += [f"command = {toml_text(entry.command)}", f"args = [{arguments}]"]
     if entry.environment:
-        pairs = ", ".join(f"{name} = {_toml(value)}" for name, value in entry.environment.items())
+        pairs = ", ".join(f"{name} = {toml_text(value)}" for name, value in entry.environment.items())
         lines.append(f"env = {{ {pairs} }}")
     return "\n".join(lines) + "\n"
 
 
-def _toml(text: str) -> str:
+def toml_text(text: str) -> str:
     """Return a text as a basic string of TOML, whose escapes are those of JSON but for U+007F."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 

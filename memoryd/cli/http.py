@@ -84,8 +84,8 @@ def _http(args: argparse.Namespace) -> int:
             return grpc.aio.insecure_channel(target, options=options)
         return grpc.aio.secure_channel(target, tls, options=options)
 
-    names: Sequence[str] = args.host if secured else [*args.host, *sorted(names_of(listen.host))]
-    names = [] if listen.path else names or sorted(names_of(listen.host))
+    own = [] if secured and args.host else sorted(names_of(listen.host))
+    names: Sequence[str] = [] if listen.path else [*args.host, *own]
     schemes = ("https",) if secured else ("http", "https") if args.host else ("http",)
     with listen.opened() as opened:
         print(f"memoryd: {listen.url_of(opened, scheme=schemes[0])}", file=sys.stderr, flush=True)

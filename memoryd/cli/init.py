@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import hashlib
 import importlib.util
-import json
 import os
 import shlex
 import shutil
@@ -30,7 +29,7 @@ from memory_mcp.parser import HOSTS
 
 from memoryd import paths
 from memoryd.cli.first_grant import FirstGrant
-from memoryd.cli.places import places_of, settle
+from memoryd.cli.places import options_of, places_of, settle
 from memoryd.daemon.config import Config
 from memoryd.errors import InvalidArgument
 from memoryd.model.validation import check_id
@@ -148,14 +147,15 @@ def _seconds(text: str) -> float:
 
 
 def _init(client: Callable[[argparse.Namespace], Any], args: argparse.Namespace) -> int:
-    user = check_id(args.user or login_name(), "user_id") if args.user or login_name() else ""
+    login = login_name()
+    user = check_id(args.user or login, "user_id")
     if not user:
         raise InvalidArgument("there is no login name; say --for USER", field="user_id")
     for name in ("config", "data_dir", "socket"):
         if getattr(args, name) is not None:
             setattr(args, name, getattr(args, name).absolute())
-    again = _options(args)
-    config_path = (args.config or paths.config_home(os.environ) / "memoryd.toml").absolute()
+    again, named = options_of(args), args.config
+    config_path = (named or paths.config_home(os.environ) / "memoryd.toml").absolute()
     setup = Setup(args.dry_run)
     socket = (args.socket or paths.socket_path(os.environ)).absolute()
     shared = socket.parent / "shared" / "memory.sock"
@@ -167,16 +167,16 @@ def _init(client: Callable[[argparse.Namespace], Any], args: argparse.Namespace)
             " --config, --data-dir, --socket",
             field="config",
         ) from None
-    is_served = _serve(setup, again, config_path, os.environ)
-    whose = "" if user == login_name() else f"-{_named_after(user)}"
+    is_served = _serve(setup, args, named, os.environ)
+    whose = "" if user == login else f"-{_named_after(user)}"
     first = FirstGrant(setup, client, args, config_path.parent / f"token{whose}", user)
     if not first.settle(max(args.wait, STARTING_S) if is_served and not args.dry_run else args.wait):
-        named = f" --for {shlex.quote(user)}" if args.user else ""
+        whom = f" --for {shlex.quote(user)}" if args.user else ""
         host = "" if args.host == "claude" else f" --host {args.host}"
         setup.next += [*([] if is_served else [f"{_printed('memoryd')} serve{again} &"]),
-                       f"{_printed('memoryd')} init --wait {STARTING_S:.0f}{named}{host}{again}"]  # fmt: skip
+                       f"{_printed('memoryd')} init --wait {STARTING_S:.0f}{whom}{host}{again}"]  # fmt: skip
     _say_mcp(setup, args.host, first.token_file, f"unix://{where}")
-    _say_next(setup, args, "" if user == login_name() else f" --user {shlex.quote(user)}", again)
+    _say_next(setup, args, "" if user == login else f" --user {shlex.quote(user)}", again)
     return _tell(setup, in_json=args.json)
 
 
@@ -188,7 +188,7 @@ def _named_after(user: str) -> str:
 
 def _make(setup: Setup, args: argparse.Namespace, config_path: Path, socket: Path, shared: Path) -> Path:
     """Make the configuration and the folders; return where the shared socket will be."""
-    text = CONFIG.format(socket=_toml(str(shared)), metrics=str(_has_metrics()).lower())
+    text = CONFIG.format(socket=_toml(shared), metrics=str(_is_installed("prometheus_client")).lower())
     if os.path.lexists(config_path) and not config_path.is_file():
         raise InvalidArgument(f"{config_path} is no file; name another one with --config", field="config")
     for path in (socket, shared, places_of(args, Config()).sandboxes / ("x" * ID_BYTES) / "memory.sock"):
@@ -208,7 +208,7 @@ def _make(setup: Setup, args: argparse.Namespace, config_path: Path, socket: Pat
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         setup.note(what, folder, "made")
     if is_there and not config.shared.socket:
-        line = f"set [shared] socket = {_toml(str(shared))} in {config_path}, and restart memoryd"
+        line = f"set [shared] socket = {_toml(shared)} in {config_path}, and restart memoryd"
         setup.note("shared socket", line, "waits")
     for folder in dict.fromkeys((config_path.parent, socket.parent)):
         others = paths.open_to_others(folder) if folder.is_dir() else ""
@@ -217,29 +217,21 @@ def _make(setup: Setup, args: argparse.Namespace, config_path: Path, socket: Pat
     return Path(config.shared.socket or shared).absolute()
 
 
-def _toml(text: str) -> str:
-    """Return a text as a basic string of TOML; InvalidArgument for a path that is no text."""
-    quoted = json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+def _toml(path: Path) -> str:
+    """Return a path as a string of TOML; InvalidArgument for one that is no text."""
+    from memory_mcp.snippets import toml_text
+
+    text = toml_text(str(path))
     try:
-        tomllib.loads(f"x = {quoted}")
-        quoted.encode()
+        tomllib.loads(f"x = {text}")
+        text.encode()
     except (tomllib.TOMLDecodeError, UnicodeEncodeError):
-        raise InvalidArgument(f"{text!r} is no text in UTF-8; name another --socket", field="socket") from None
-    return quoted
+        raise InvalidArgument(f"{str(path)!r} is no text in UTF-8; name another --socket", field="socket") from None
+    return text
 
 
-def _options(args: argparse.Namespace) -> str:
-    """Return the places that this command was given, as words of a command."""
-    given = [("--config", args.config), ("--data-dir", args.data_dir), ("--socket", args.socket)]
-    return "".join(f" {name} {shlex.quote(str(value))}" for name, value in given if value is not None)
-
-
-def _has_metrics() -> bool:
-    try:
-        import prometheus_client  # noqa: F401  whether it is there
-    except ImportError:
-        return False
-    return True
+def _is_installed(module: str) -> bool:
+    return importlib.util.find_spec(module) is not None
 
 
 def _tool(name: str) -> str:
@@ -257,9 +249,9 @@ def _may_go(command: str) -> bool:
     return bool(PASSING & set(Path(command).parts))
 
 
-def _serve(setup: Setup, again: str, config_path: Path, env: Mapping[str, str]) -> bool:
+def _serve(setup: Setup, args: argparse.Namespace, config: Path | None, env: Mapping[str, str]) -> bool:
     """Make a service of this user where systemd is, and start it; return whether it runs, or will."""
-    if "--data-dir" in again or "--socket" in again:
+    if args.data_dir or args.socket:
         setup.note("service", "none is made for --data-dir or --socket: memoryd serve starts it", "waits")
         return False
     if not _systemd(["is-system-running"], env):
@@ -270,7 +262,7 @@ def _serve(setup: Setup, again: str, config_path: Path, env: Mapping[str, str]) 
         setup.note("service", f"{command} may go at any time; install memoryd first (pipx install …)", "waits")
         return False
     unit = paths.config_home(env).parent / "systemd" / "user" / "memoryd.service"
-    words = [command, "serve", *(["--config", str(config_path)] if "--config" in again else [])]
+    words = [command, "serve", *(["--config", str(config)] if config else [])]
     setup.make("service", unit, UNIT.format(command=" ".join(map(_word_of_systemd, words))), 0o644)
     if setup.dry_run or _systemd(["is-active", "memoryd.service"], env) == "active":
         return True
@@ -320,7 +312,7 @@ def _say_next(setup: Setup, args: argparse.Namespace, whose: str, again: str) ->
         f'{_printed("memory")} add{whose}{where} "I\'m allergic to peanuts"',
         f'{_printed("memory")} search{whose}{where} "What should I avoid eating?"',
     ]
-    if importlib.util.find_spec("jinja2") is not None:
+    if _is_installed("jinja2"):
         setup.next.append(f"{_printed('memoryd')} inspect{again}")
 
 

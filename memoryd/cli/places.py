@@ -13,7 +13,7 @@ from memoryd.daemon.config import Config
 from memoryd.daemon.config_file import load_config
 from memoryd.paths import Places
 
-__all__ = ["config_path", "places_of", "settle", "with_places"]
+__all__ = ["config_path", "options_of", "places_of", "settle", "with_places"]
 
 _ADVICE = re.compile(r"(?<=\brun: )memoryd [a-z]+|(?<=\bwith: )memoryd [a-z]+")
 _OPTIONS = ("config", "data_dir", "socket")
@@ -47,9 +47,12 @@ def settle(args: argparse.Namespace) -> tuple[Config, Places]:
 
 def with_places(text: str, args: argparse.Namespace) -> str:
     """Return a text whose advice, `run: memoryd compact`, names the places that this command was given."""
-    given = [
-        f"--{name.replace('_', '-')} {shlex.quote(str(value))}"
-        for name in _OPTIONS
-        if (value := getattr(args, name, None)) is not None
-    ]
-    return _ADVICE.sub(lambda match: " ".join([match[0], *given]), text)
+    return _ADVICE.sub(lambda match: match[0] + options_of(args), text)
+
+
+def options_of(args: argparse.Namespace) -> str:
+    """Return the places that a command was given, as words to follow another command."""
+    given = [(name, getattr(args, name, None)) for name in _OPTIONS]
+    return "".join(
+        f" --{name.replace('_', '-')} {shlex.quote(str(value))}" for name, value in given if value is not None
+    )
