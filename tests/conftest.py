@@ -9,14 +9,16 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import httpx
 import pytest
 from hypothesis import settings
 
 from memoryd.embedding.packaged import builtin_encoder
 from tests.builders import Local, open_duckdb, ports_over, ram_store
 from tests.doors import a_world
+from tests.http_helpers import door
 from tests.llm_endpoint import MADE, chat_endpoint
-from tests.support import BIN, Daemon, figures, running, short_folder
+from tests.support import BIN, PATIENCE_S, Daemon, figures, running, short_folder
 from tests.web_helpers import Inspector, inspecting
 
 settings.register_profile("same", derandomize=True, deadline=None)  # a change passes or fails, whenever it is tested
@@ -85,6 +87,20 @@ def world():
     """A daemon with every door open, for the tests of one module."""
     with short_folder() as place, a_world(place) as made:
         yield made
+
+
+@pytest.fixture(scope="module")
+def address(world) -> Iterator[str]:
+    """Where `memoryd http` listens before the world's shared socket."""
+    with door(world.shared) as (found, _):
+        yield found
+
+
+@pytest.fixture
+def http(address) -> Iterator[httpx.Client]:
+    """A client of it."""
+    with httpx.Client(base_url=address, timeout=PATIENCE_S) as opened:
+        yield opened
 
 
 _users = itertools.count()

@@ -14,17 +14,11 @@ from memory_client import Caveats, Permission, attenuate
 from memoryd.http.door import methods
 from tests.access_helpers import ABSENT, DENIED, METHODS, MISMATCH, NEEDS, NOBODY, OK
 from tests.doors import World
-from tests.http_helpers import BINARY, JSON, Caller, door
+from tests.http_helpers import BINARY, JSON, Caller
 from tests.support import PATIENCE_S
 from tests.test_access import ACTING_FOR, FULL, READING, REQUESTS, TOO_LOW, ended, expired, forged, stripped
 
 SERVED = {method.path.removeprefix("/memoryd.v1.") for method in methods()}
-
-
-@pytest.fixture(scope="module")
-def address(world):
-    with door(world.shared) as (found, _):
-        yield found
 
 
 def holding(*permissions: str) -> Callable[[str], tuple[str, str]]:

@@ -2,25 +2,11 @@
 
 from __future__ import annotations
 
-import httpx
 import pytest
 
-from tests.http_helpers import Caller, door, outcome_of
-from tests.support import PATIENCE_S
+from tests.http_helpers import Caller, outcome_of
 
 ADD = "MemoryService/AddMemory"
-
-
-@pytest.fixture(scope="module")
-def address(world):
-    with door(world.shared) as (found, _):
-        yield found
-
-
-@pytest.fixture
-def http(address):
-    with httpx.Client(base_url=address, timeout=PATIENCE_S) as opened:
-        yield opened
 
 
 @pytest.mark.parametrize(

@@ -23,18 +23,6 @@ from tests.test_http_access import SERVED
 from tests.web_helpers import hostile
 
 
-@pytest.fixture(scope="module")
-def address(world):
-    with door(world.shared) as (found, _):
-        yield found
-
-
-@pytest.fixture
-def http(address):
-    with httpx.Client(base_url=address, timeout=PATIENCE_S) as opened:
-        yield opened
-
-
 @pytest.fixture(params=[JSON, BINARY])
 def caller(request, world, http):
     return Caller(http, world.token(user_id=f"u{time.time_ns()}", chat_ids=()), media=request.param)

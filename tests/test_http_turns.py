@@ -26,16 +26,16 @@ WHO = "IdentityService/WhoAmI"
 ADD, LIST = "MemoryService/AddMemory", "MemoryService/ListMemories"
 
 
-@pytest.fixture(scope="module")
-def address(world):
-    with door(world.shared) as (found, _):
-        yield found
-
-
-@pytest.fixture
-def http(address):
-    with httpx.Client(base_url=address, timeout=PATIENCE_S) as opened:
-        yield opened
+def sent_partly(address: str, token: str, length: int, body: bytes) -> socket.socket:
+    """A connection on which the headers of an add were sent, and the beginning of its body."""
+    host, port = address.removeprefix("http://").strip("/").split(":")
+    head = (
+        f"POST /memoryd.v1.{ADD} HTTP/1.1\r\nHost: {host}\r\nContent-Type: {JSON}\r\n"
+        f"Authorization: Bearer {token}\r\nContent-Length: {length}\r\n\r\n"
+    )
+    opened = socket.create_connection((host, int(port)))
+    opened.sendall(head.encode() + body)
+    return opened
 
 
 def made(name: str) -> str:
@@ -60,20 +60,11 @@ def test_no_large_body_is_taken_from_someone_whose_token_does_not_count(http):
 
 def test_one_token_takes_few_of_the_places_for_large_bodies(world, address):
     """Others are served while one caller sends as many large bodies as it can, and slowly."""
-    host, port = address.removeprefix("http://").strip("/").split(":")
     token = world.token(chat_ids=(), quota={"calls_per_second": 0})
-    head = (
-        f"POST /memoryd.v1.{ADD} HTTP/1.1\r\nHost: {host}\r\nContent-Type: {JSON}\r\n"
-        f"Authorization: Bearer {token}\r\nContent-Length: 4000000\r\n\r\n"
-    ).encode()
-    slow = [socket.create_connection((host, int(port))) for _ in range(MOST_LARGE_OF_ONE)]
+    narrowed = attenuate(token, Caveats(permissions=frozenset({Permission.ADD, Permission.LIST}), expire_time=SOON))
+    shown = [token, *[narrowed] * (MOST_LARGE_OF_ONE - 1)]
+    slow = [sent_partly(address, one, 4_000_000, b" " * 70_000) for one in shown]
     try:
-        for n, one in enumerate(slow):
-            narrowed = attenuate(
-                token, Caveats(permissions=frozenset({Permission.ADD, Permission.LIST}), expire_time=SOON)
-            )
-            own = head.replace(token.encode(), narrowed.encode()) if n else head
-            one.sendall(own + b" " * 70_000)
         with httpx.Client(base_url=address, timeout=PATIENCE_S) as http:
             large = b" " * 70_000 + b'{"content": "a"}'
 
@@ -143,12 +134,7 @@ def test_a_call_ends_when_its_caller_leaves(folder):
         return b""
 
     with FakeDaemon(folder / "fake.sock", answer), door(f"unix://{folder}/fake.sock") as (address, _):
-        host, port = address.removeprefix("http://").strip("/").split(":")
-        with socket.create_connection((host, int(port))) as one:
-            one.sendall(
-                f"POST /memoryd.v1.{LIST} HTTP/1.1\r\nHost: {host}\r\nContent-Type: {JSON}\r\n"
-                f"Authorization: Bearer {made('x')}\r\nContent-Length: 2\r\n\r\n{{}}".encode()
-            )
+        with sent_partly(address, made("x"), 2, b"{}"):
             assert begun.wait(PATIENCE_S)
         assert ended.wait(PATIENCE_S / 2)
 
@@ -271,16 +257,11 @@ def test_a_header_that_counts_is_there_once(world, address, name):
 
 
 def test_one_grant_has_few_requests_under_way_and_others_are_served(world, address):
-    host, port = address.removeprefix("http://").strip("/").split(":")
     token = world.token(chat_ids=(), quota={"calls_per_second": 0})
-    head = (
-        f"POST /memoryd.v1.{ADD} HTTP/1.1\r\nHost: {host}\r\nContent-Type: {JSON}\r\n"
-        f"Authorization: Bearer {token}\r\nContent-Length: 4000\r\n\r\n{{"
-    ).encode()
     with httpx.Client(base_url=address, timeout=PATIENCE_S) as http, ExitStack() as held:
         assert 200 == Caller(http, token).send(LIST, {}).status_code
         for _ in range(MOST_REQUESTS):
-            held.enter_context(socket.create_connection((host, int(port)))).sendall(head)
+            held.enter_context(sent_partly(address, token, 4000, b"{"))
         assert until(lambda: Caller(http, token).send(LIST, {}).status_code == 503)
         assert 200 == Caller(http, world.token(user_id="other", chat_ids=())).send(LIST, {}).status_code
 

@@ -19,7 +19,7 @@ from google.rpc import error_details_pb2
 
 from memoryd.http.door import methods
 from tests.access_helpers import METHODS
-from tests.http_helpers import BINARY, JSON, Caller, door
+from tests.http_helpers import BINARY, JSON, Caller
 from tests.scenes.play import SCENES, play
 from tests.support import PATIENCE_S
 
@@ -58,12 +58,6 @@ def test_a_scene_over_grpc(world, scene):
         return "", "", json_format.MessageToDict(answered.FromString(raw))
 
     play(scene, call, user)
-
-
-@pytest.fixture(scope="module")
-def address(world):
-    with door(world.shared) as (found, _):
-        yield found
 
 
 @pytest.mark.parametrize("media", [JSON, BINARY])
