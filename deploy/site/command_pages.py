@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import memory_cli.parser
 import memory_mcp.parser
-from markdown import anchor, cell, table, text
+from markup import anchor, cell, table, text
 
 import memoryd.cli.main
 

@@ -14,7 +14,7 @@ from google.protobuf.descriptor_pb2 import (
     MethodDescriptorProto,
     MethodOptions,
 )
-from markdown import anchor, cell, table, text
+from markup import anchor, cell, table, text
 
 from memoryd.http.openapi import ENUM, FIELD_OF, MESSAGE, METHOD_OF, SERVICE, VALUE_OF, comments_of
 
@@ -54,13 +54,20 @@ class _Reference:
         self.comments = {file.name: comments_of(file) for file in files}
         self.messages: dict[str, tuple[DescriptorProto, str, int]] = {}
         self.entries: dict[str, DescriptorProto] = {}
+        self.places: dict[str, str] = {}
         for file in files:
+            for one in (*file.message_type, *file.enum_type):
+                self.places[f".{file.package}.{one.name}"] = f"{TYPES}#{anchor(one.name)}"
             for n, message in enumerate(file.message_type):
                 name = f".{file.package}.{message.name}"
                 self.messages[name] = (message, file.name, n)
                 self.entries |= {f"{name}.{one.name}": one for one in message.nested_type if one.options.map_entry}
-        methods = [method for file in files for service in file.service for method in service.method]
-        self.own = {name for method in methods for name in (method.input_type, method.output_type)}
+        self.own: set[str] = set()
+        for service in (service for file in files for service in file.service):
+            for method in service.method:
+                own = (method.input_type, method.output_type)
+                self.own.update(own)
+                self.places |= dict.fromkeys(own, f"{page_of(service.name)}#{anchor(method.name)}")
 
     def service(self, file: FileDescriptorProto, n: int) -> Iterator[str]:
         """Yield the lines of a service's page."""
@@ -139,21 +146,10 @@ class _Reference:
     def _one(self, field: Field) -> str:
         if field.type not in {Field.TYPE_MESSAGE, Field.TYPE_ENUM}:
             return PLAIN[field.type]
-        name = field.type_name.rpartition(".")[2]
-        if any(field.type_name == f".{file.package}.{one.name}" for file in self.files for one in file.enum_type):
-            return f"[{name}]({TYPES}#{anchor(name)})"
-        if field.type_name not in self.messages:
+        place = self.places.get(field.type_name)
+        if place is None:
             return f"`{field.type_name.removeprefix('.')}`"
-        if field.type_name in self.own:
-            method, service = next(
-                (method.name, service.name)
-                for file in self.files
-                for service in file.service
-                for method in service.method
-                if field.type_name in {method.input_type, method.output_type}
-            )
-            return f"[{name}]({page_of(service)}#{anchor(method)})"
-        return f"[{name}]({TYPES}#{anchor(name)})"
+        return f"[{field.type_name.rpartition('.')[2]}]({place})"
 
 
 def _enum(enum: EnumDescriptorProto, n: int, comments: Mapping[tuple[int, ...], str]) -> Iterator[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from markdown import table
+from markup import table
 
 __all__ = ["decision_page"]
 

@@ -14,7 +14,7 @@ from command_pages import command_pages
 from contract_pages import contract_pages
 from decision_page import decision_page
 from key_page import key_page
-from markdown import made_by
+from markup import made_by
 from python_page import python_page
 
 from memoryd.http.door import methods

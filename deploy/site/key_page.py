@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from markdown import cell, table
+from markup import cell, table
 
 from memoryd.daemon.config import Config
 

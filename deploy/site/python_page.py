@@ -11,7 +11,7 @@ from pathlib import Path
 
 import contract_pages
 import memory_client
-from markdown import anchor, table
+from markup import anchor, table
 
 from memoryd.daemon.servers import SERVICES
 

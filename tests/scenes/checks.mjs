@@ -100,6 +100,18 @@ for (const [call, field, said] of wrongs) {
   assert.ok(error instanceof InvalidArgument && error.field === field, `${error.name} ${error.field}: ${error.message}`);
   assert.ok(error.message.includes(said), error.message);
 }
+let refusedTimes = 0; // a hundred neighbours of a time: each is kept as it is, or refused by its field
+for (const [month, day] of [["00", "01"], ["13", "01"], ["02", "29"], ["02", "30"], ["04", "31"], ["12", "31"], ["99", "99"], ["06", "00"]]) {
+  for (const rest of ["T00:00Z", "T23:59:59Z", "T24:00:00Z", "T25:00:00Z", "T12:60:00Z", "t12:00:00z", "T12:00:00+14:00", "T12:00:00+99:00",
+    "T12:00:00.123456789Z", "T12:00:00", "T12:00:00.1234567890Z", " 12:00:00Z", "Z"]) {
+    const call = client.addMemory({ content: `at ${month}${day}${rest}`, eventTime: `2024-${month}-${day}${rest}` });
+    const failed = await call.then(() => undefined, (told) => told);
+    if (failed === undefined) continue;
+    assert.ok(failed instanceof InvalidArgument && failed.field === "eventTime", `${month}-${day}${rest}: ${failed}`);
+    refusedTimes += 1;
+  }
+}
+assert.ok(refusedTimes > 60 && refusedTimes < 100, `${refusedTimes} of 104`);
 const soon = new Date(Date.now() + 3_600_000);
 const draft = { content: "I like tea at five", kind: "PREFERENCE", eventTime: new Date("2020-02-03T00:00:00Z"), expireTime: soon };
 const { result } = await client.addMemory(draft);

@@ -72,14 +72,15 @@ export function checkTimeout(timeoutMs: number): void {
 export async function carryOut(
   caller: Caller, method: DescMethod, send: Send, given: unknown, options: CallOptions = {},
 ): Promise<Message> {
-  checkTimeout(options.timeoutMs ?? caller.timeoutMs);
+  const timeoutMs = options.timeoutMs ?? caller.timeoutMs;
+  checkTimeout(timeoutMs);
   options.signal?.throwIfAborted();
   const request = read(method.input, given ?? {});
   const fields = request as unknown as Fields;
   stamp(fields, method, caller.identity);
   const isRepeated = !ONCE[method.name]?.(fields);
   const isWrite = writes(method, fields);
-  const end = performance.now() + (options.timeoutMs ?? caller.timeoutMs);
+  const end = performance.now() + timeoutMs;
   let doubtful: MemorydError | undefined;
   for (let attempt = 0; ; attempt++) {
     if (caller.isClosed()) throw doubtful ?? new InvalidArgument("the client is closed");

@@ -27,8 +27,9 @@ const UNKNOWN = "$unknown"; // fields of a newer contract, which a message that 
 const TIME = "google.protobuf.Timestamp";
 const MASK = "google.protobuf.FieldMask";
 const ZONED = /^(\d{4}-\d\d-\d\d)[Tt]\d\d:\d\d(?::\d\d(?:\.(\d{1,9}))?)?(?:[Zz]|[+-]\d\d:\d\d)$/;
+const INT32 = [-(2n ** 31n), 2n ** 31n - 1n] as const;
 const RANGES: ReadonlyMap<ScalarType, readonly [bigint, bigint]> = new Map([
-  [ScalarType.INT32, [-(2n ** 31n), 2n ** 31n - 1n]], [ScalarType.UINT32, [0n, 2n ** 32n - 1n]],
+  [ScalarType.INT32, INT32], [ScalarType.UINT32, [0n, 2n ** 32n - 1n]],
   [ScalarType.INT64, [-(2n ** 63n), 2n ** 63n - 1n]], [ScalarType.UINT64, [0n, 2n ** 64n - 1n]],
 ] as const);
 
@@ -102,11 +103,18 @@ function time(value: unknown, at: string): Timestamp {
   const zoned = typeof value === "string" ? ZONED.exec(value) : null;
   const isDate = Object.prototype.toString.call(value) === "[object Date]"; // of whichever realm
   const date = new Date(zoned !== null ? (value as string) : isDate ? (value as Date).getTime() : Number.NaN);
-  const isReal = zoned === null || new Date(`${zoned[1]}T00:00:00Z`).toISOString().startsWith(zoned[1]!); // no 30 February
-  if (Number.isNaN(date.getTime()) || !isReal) throw wrong(at, "a Date, or a time with a zone such as 2026-05-03T12:00:00Z");
+  if (Number.isNaN(date.getTime()) || (zoned !== null && !isDay(zoned[1]!))) {
+    throw wrong(at, "a Date, or a time with a zone such as 2026-05-03T12:00:00Z");
+  }
   const made = timestampFromDate(date);
   if (zoned?.[2] !== undefined) made.nanos = Number(zoned[2].padEnd(9, "0"));
   return made;
+}
+
+/** Whether the calendar has a day: of 30 February a Date would make 2 March. */
+function isDay(text: string): boolean {
+  const day = new Date(`${text}T00:00:00Z`);
+  return !Number.isNaN(day.getTime()) && day.toISOString().startsWith(text);
 }
 
 /** Names of fields: the contract's own spelling is the one that the daemon reads. */
@@ -152,7 +160,7 @@ function scalar(kind: ScalarType, value: unknown, at: string): unknown {
 
 function isWithin(kind: ScalarType, value: unknown): value is number | bigint {
   if (typeof value !== "bigint" && !Number.isSafeInteger(value)) return false;
-  const [least, most] = RANGES.get(kind) ?? [-(2n ** 31n), 2n ** 31n - 1n];
+  const [least, most] = RANGES.get(kind) ?? INT32;
   const number = BigInt(value as number | bigint);
   return least <= number && number <= most;
 }
