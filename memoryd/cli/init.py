@@ -171,10 +171,10 @@ def _init(client: Callable[[argparse.Namespace], Any], args: argparse.Namespace)
     whose = "" if user == login else f"-{_named_after(user)}"
     first = FirstGrant(setup, client, args, config_path.parent / f"token{whose}", user)
     if not first.settle(max(args.wait, STARTING_S) if is_served and not args.dry_run else args.wait):
-        whom = f" --for {shlex.quote(user)}" if args.user else ""
+        for_user = f" --for {shlex.quote(user)}" if args.user else ""
         host = "" if args.host == "claude" else f" --host {args.host}"
         setup.next += [*([] if is_served else [f"{_printed('memoryd')} serve{again} &"]),
-                       f"{_printed('memoryd')} init --wait {STARTING_S:.0f}{whom}{host}{again}"]  # fmt: skip
+                       f"{_printed('memoryd')} init --wait {STARTING_S:.0f}{for_user}{host}{again}"]  # fmt: skip
     _say_mcp(setup, args.host, first.token_file, f"unix://{where}")
     _say_next(setup, args, "" if user == login else f" --user {shlex.quote(user)}", again)
     return _tell(setup, in_json=args.json)

@@ -7,10 +7,11 @@ from datetime import UTC, datetime
 
 from markupsafe import Markup
 
-__all__ = ["bar", "lines", "points_in_time"]
+__all__ = ["bar", "lines", "points_in_time", "size"]
 
 WIDTH, HEIGHT = 640, 160
 LEFT, BOTTOM, TOP = 56, 20, 10
+KIBI = 1024
 STEPS = (1, 2, 5, 10)
 
 
@@ -36,15 +37,22 @@ def _top_of(most: float) -> float:
     return next(scale * step for step in STEPS if scale * step >= most)
 
 
-SHORT = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
-SHORT_BYTES = ((2**30, "Gi"), (2**20, "Mi"), (2**10, "Ki"))
+def size(count: float) -> str:
+    """Return a number of bytes as people write it."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if count < KIBI:
+            return f"{count:.0f} {unit}" if unit == "B" or count >= 100 else f"{count:.1f} {unit}"  # noqa: PLR2004
+        count /= KIBI
+    return f"{count:.1f} TiB"
 
 
-def _short(value: float, unit: str = "") -> str:
+def _short(value: float, unit: str) -> str:
     """Return a number with its unit, short: bytes as the other pages have them."""
-    for limit, prefix in SHORT_BYTES if unit == "B" else SHORT:
+    if unit == "B":
+        return size(value)
+    for limit, prefix in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if value >= limit:
-            return f"{value / limit:.3g} {prefix}B" if unit == "B" else f"{value / limit:.3g}{prefix} {unit}".strip()
+            return f"{value / limit:.3g}{prefix} {unit}".strip()
     return f"{value:.3g} {unit}".strip()
 
 

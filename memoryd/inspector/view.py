@@ -32,7 +32,6 @@ __all__ = ["PAGES", "Session", "View", "Whose", "local"]
 
 MOST_FORM = 4 << 20  # bytes: a note of 256 KiB, each byte written as three, and more
 FOLDER = Path(__file__).parent
-KIBI = 1024
 MOST_FIELDS = 100  # of a form
 MOST_DIGITS = 9  # of a number
 MOST_SAID = 20  # pages that are still to tell something
@@ -110,16 +109,6 @@ def _count(number: int, one: str, many: str = "") -> str:
     return f"{number:,} {one if number == 1 else many or f'{one}s'}".replace(",", "\u202f")
 
 
-def _size(count: int) -> str:
-    """Return a number of bytes as people write it."""
-    value = float(count)
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if value < KIBI:
-            return f"{value:.0f} {unit}" if unit == "B" or value >= 100 else f"{value:.1f} {unit}"  # noqa: PLR2004
-        value /= KIBI
-    return f"{value:.1f} TiB"
-
-
 def local(time: datetime) -> datetime:
     """Return a time where this runs; one at the ends of the calendar as it is."""
     try:
@@ -180,7 +169,7 @@ def environment(now: Callable[[], datetime]) -> Environment:
         "audit_time": _audit_time,
         "words": lambda text: in_words(text, MOST_IN_WORDS),
         "marked": marked,
-        "bytes": _size,
+        "bytes": drawing.size,
         "moment": _moment,
         "ago": lambda time: _ago(time, now()),
         "number": lambda value: f"{value:,}".replace(",", "\u202f"),
