@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 import re
 import secrets
+import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from memoryd.inspector.drawing import lines
+from memoryd.inspector.drawing import lines, points_in_time
 from memoryd.inspector.entry import Entry
 from memoryd.inspector.figures import PLOTS, Figures, Reading, parse, quantile
 from memoryd.inspector.graph import Person, drawn
 from memoryd.inspector.shown_text import MOST_LINES, MOST_SHOWN, as_block, as_line, beginning, in_words, is_cut, marked
+from memoryd.inspector.times import span, zone
 from memoryd.web.names import names_of
 
 
@@ -160,11 +162,31 @@ def test_a_host_of_a_request_is_ours_or_not():
     assert not Entry(None, secrets.token_urlsafe).is_ours("evil")
 
 
+def test_the_ends_of_a_line_of_time_have_hours_where_they_are_near_and_are_local(monkeypatch):
+    monkeypatch.setenv("TZ", "Asia/Kathmandu")
+    time.tzset()
+    try:
+        first = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
+        assert ("2026-01-01 17:45",) == span(first, first)
+        assert ("2026-01-01 17:45:00", "2026-01-01 17:45:09") == span(first, first + timedelta(seconds=9))
+        assert ("2026-01-01 17:45", "2026-01-02 04:45") == span(first, first + timedelta(hours=11))
+        assert ("2026-01-01", "2026-01-05") == span(first, first + timedelta(days=4))
+        assert "UTC+05:45" == zone(first)
+        picture = points_in_time([("stored", [first]), ("<b>", [first + timedelta(hours=11)])], "when")
+        assert ["0.00", "100.00"] == re.findall(r'cx="([\d.]+)%"', picture)
+        assert "<b>" not in picture
+        assert 'cx="50.00%"' in points_in_time([("stored", [first])], "when")
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    assert "" == points_in_time([("stored", [])], "when")
+
+
 def test_a_reading_alone_is_a_point_and_bytes_have_the_units_of_the_other_pages():
     times = [datetime(2026, 1, 1, 0, 0, n, tzinfo=UTC) for n in range(4)]
     drawn = lines(times, [("bytes", [None, 20_480.0, None, None])], "B", "Bytes")
     assert 1 == drawn.count('class="line alone line-1"')
-    assert "KiB" in drawn
+    assert ["20.0 KiB", "10.0 KiB", "0 B"] == re.findall(r"<span>([\d.]+ \w+)</span>", drawn)
     assert "k B" not in drawn
     joined = lines(times, [("calls", [1.0, 2.0, None, None])], "ms", "Calls")
     assert "alone" not in joined

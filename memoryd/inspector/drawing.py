@@ -1,16 +1,21 @@
-"""Pictures that the server draws as SVG: the lines of figures over time, and points on a line of time."""
+"""
+Pictures that the server draws as SVG: the lines of figures over time, and points on a line of time.
+
+What is written on them is text of the page, so that it is as large as other text on a window of any width.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 
 from markupsafe import Markup
 
+from memoryd.inspector import times
+
 __all__ = ["bar", "lines", "points_in_time", "size"]
 
-WIDTH, HEIGHT = 640, 160
-LEFT, BOTTOM, TOP = 56, 20, 10
+WIDTH, HEIGHT = 600, 120  # in which lines are drawn; a page stretches them, and what is written stays as it is
 KIBI = 1024
 STEPS = (1, 2, 5, 10)
 
@@ -25,16 +30,19 @@ def bar(share: float, name: str) -> Markup:
     ).format(kind, name, f"{100 * length:.1f}")
 
 
-def _top_of(most: float) -> float:
-    """Return a round number that is not below the largest value."""
+def _top_of(most: float, unit: str) -> float:
+    """Return a round number that is not below the largest value; of bytes, round in the unit in which it is written."""
     if most <= 0:
         return 1.0
+    kibi = 1.0
+    while unit == "B" and most / kibi >= KIBI:
+        kibi *= KIBI
     scale = 10.0
-    while scale > most:
+    while scale > most / kibi:
         scale /= 10
-    while scale * 10 <= most:
+    while scale * 10 <= most / kibi:
         scale *= 10
-    return next(scale * step for step in STEPS if scale * step >= most)
+    return next(scale * step for step in STEPS if scale * step >= most / kibi) * kibi
 
 
 def size(count: float) -> str:
@@ -57,90 +65,84 @@ def _short(value: float, unit: str) -> str:
 
 
 def lines(
-    times: Sequence[datetime], series: Sequence[tuple[str, Sequence[float | None]]], unit: str, name: str
+    moments: Sequence[datetime], series: Sequence[tuple[str, Sequence[float | None]]], unit: str, name: str
 ) -> Markup:
     """Return lines over time, one a series (at most 4); None is a gap."""
     values = [value for _, line in series for value in line if value is not None]
-    if len(times) < 2 or not values:  # noqa: PLR2004  a line has two ends
+    if len(moments) < 2 or not values:  # noqa: PLR2004  a line has two ends
         return Markup('<p class="quiet">Nothing was measured yet.</p>')
-    top = _top_of(max(values))
-    first, last = times[0].timestamp(), times[-1].timestamp()
-    span = max(1e-9, last - first)
-
-    def x(n: int) -> float:
-        return LEFT + (WIDTH - LEFT) * (times[n].timestamp() - first) / span
-
-    def y(value: float) -> float:
-        return TOP + (HEIGHT - TOP - BOTTOM) * (1 - value / top)
-
+    top = _top_of(max(values), unit)
+    first, last = moments[0].timestamp(), moments[-1].timestamp()
+    xs = [WIDTH * (moment.timestamp() - first) / max(1e-9, last - first) for moment in moments]
+    scale = Markup("").join(Markup("<span>{}</span>").format(_short(at, unit)) for at in (top, top / 2, 0.0))
     parts = [
-        Markup('<svg class="plot" viewBox="0 0 {} {}" role="img" aria-label="{}">').format(WIDTH, HEIGHT, name),
-        *(
-            Markup(
-                '<line class="grid" x1="{0}" x2="{1}" y1="{2}" y2="{2}"/>'
-                '<text class="tick" x="{3}" y="{4}" text-anchor="end">{5}</text>'
-            ).format(LEFT, WIDTH, f"{y(at):.1f}", LEFT - 6, f"{y(at) + 4:.1f}", _short(at, unit))
-            for at in (0.0, top / 2, top)
-        ),
-        *(
-            Markup('<text class="tick" x="{}" y="{}" text-anchor="{}">{}</text>').format(
-                at, HEIGHT - 4, anchor, f"{time.astimezone():%H:%M:%S}"
-            )
-            for at, anchor, time in ((LEFT, "start", times[0]), (WIDTH, "end", times[-1]))
-        ),
+        Markup('<line class="grid" x1="0" x2="{0}" y1="{1}" y2="{1}"/>').format(WIDTH, at)
+        for at in (0, HEIGHT // 2, HEIGHT)
     ]
     for n, (_, line) in enumerate(series):
-        path, points, pen = [], [], "M"
-        for place, value in enumerate(line):
-            if value is None:
-                pen = "M"
-                continue
-            at = f"{x(place):.1f} {y(value):.1f}"
-            if pen == "M" and (place + 1 == len(line) or line[place + 1] is None):
-                points.append(f"M{at}h0")  # one alone is a point, wide enough to be seen
-            path.append(f"{pen}{at}")
-            pen = "L"
+        path, alone = _paths(xs, [None if value is None else HEIGHT * (1 - value / top) for value in line])
         if path:
-            parts.append(Markup('<path class="line line-{}" d="{}"/>').format(n + 1, " ".join(path)))
-        if points:
-            parts.append(Markup('<path class="line alone line-{}" d="{}"/>').format(n + 1, " ".join(points)))
-    parts.append(Markup("</svg>"))
-    if len(series) > 1:
-        keys = Markup("").join(
-            Markup('<span><i class="key line-{}"></i>{}</span> ').format(n + 1, label)
-            for n, (label, _) in enumerate(series)
-        )
-        parts.append(Markup('<p class="keys">{}</p>').format(keys))
-    return Markup("").join(parts)
+            parts.append(Markup('<path class="line line-{}" d="{}"/>').format(n + 1, path))
+        if alone:
+            parts.append(Markup('<path class="line alone line-{}" d="{}"/>').format(n + 1, alone))
+    plot = Markup(
+        '<div class="plot" role="img" aria-label="{}"><div class="scale">{}</div>'
+        '<svg viewBox="0 0 {} {}" preserveAspectRatio="none">{}</svg><div class="ends">{}</div></div>'
+    ).format(
+        name, scale, WIDTH, HEIGHT, Markup("").join(parts),
+        _ends([f"{times.local(moment):%H:%M:%S}" for moment in (moments[0], moments[-1])]),
+    )  # fmt: skip
+    return plot + _keys([label for label, _ in series])
+
+
+def _paths(xs: Sequence[float], ys: Sequence[float | None]) -> tuple[str, str]:
+    """Return the path of a line with its gaps, and that of the points that stand alone, wide enough to be seen."""
+    path, alone, pen = [], [], "M"
+    for n, y in enumerate(ys):
+        if y is None:
+            pen = "M"
+            continue
+        at = f"{xs[n]:.1f} {y:.1f}"
+        if pen == "M" and (n + 1 == len(ys) or ys[n + 1] is None):
+            alone.append(f"M{at}h0")
+        path.append(f"{pen}{at}")
+        pen = "L"
+    return " ".join(path), " ".join(alone)
+
+
+def _ends(told: Sequence[str]) -> Markup:
+    return Markup("").join(Markup("<span>{}</span>").format(one) for one in told)
+
+
+def _keys(labels: Sequence[str]) -> Markup:
+    """Return which colour each line has, unless there is only one."""
+    if len(labels) < 2:  # noqa: PLR2004
+        return Markup("")
+    keys = Markup("").join(
+        Markup('<span><i class="key line-{}"></i>{}</span> ').format(n + 1, label) for n, label in enumerate(labels)
+    )
+    return Markup('<p class="keys">{}</p>').format(keys)
 
 
 def points_in_time(rows: Sequence[tuple[str, Sequence[datetime]]], name: str) -> Markup:
     """Return rows of points on one line of time, the latest on the right."""
-    every = [time.timestamp() for _, times in rows for time in times]
+    every = [moment for _, moments in rows for moment in moments]
     if not every:
         return Markup("")
     first, last = min(every), max(every)
-    span = max(1.0, last - first)
-    height = 34 * len(rows) + BOTTOM
-    left, right = 84, WIDTH - 8
-    parts = [Markup('<svg class="plot" viewBox="0 0 {} {}" role="img" aria-label="{}">').format(WIDTH, height, name)]
-    for n, (label, times) in enumerate(rows):
-        y = 20 + 34 * n
-        parts.append(
-            Markup(
-                '<text class="tick" x="0" y="{}">{}</text><line class="grid" x1="{}" x2="{}" y1="{}" y2="{}"/>'
-            ).format(y + 4, label, left, right, y, y)
+    length = (last - first).total_seconds()
+    drawn = [
+        Markup('<span>{}</span><svg><line class="grid" x1="0" x2="100%" y1="50%" y2="50%"/>{}</svg>').format(
+            label,
+            Markup("").join(
+                Markup('<circle class="point line-{}" cx="{}%" cy="50%" r="4"/>').format(
+                    n + 1, f"{100 * (moment - first).total_seconds() / length if length else 50:.2f}"
+                )
+                for moment in moments
+            ),
         )
-        parts += [
-            Markup('<circle class="point line-{}" cx="{}" cy="{}" r="4"/>').format(
-                n + 1, f"{left + (right - left) * (time.timestamp() - first) / span:.1f}", y
-            )
-            for time in times
-        ]
-    for at, anchor, stamp in ((left, "start", first), (right, "end", last)):
-        told = f"{datetime.fromtimestamp(stamp, UTC):%Y-%m-%d}"
-        parts.append(
-            Markup('<text class="tick" x="{}" y="{}" text-anchor="{}">{}</text>').format(at, height - 4, anchor, told)
-        )
-    parts.append(Markup("</svg>"))
-    return Markup("").join(parts)
+        for n, (label, moments) in enumerate(rows)
+    ]
+    return Markup('<div class="points" role="img" aria-label="{}">{}<div class="ends">{}</div></div>').format(
+        name, Markup("").join(drawn), _ends(times.span(first, last))
+    )

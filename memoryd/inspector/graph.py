@@ -94,13 +94,15 @@ def drawn(user: str, people: Sequence[Person], together: Mapping[tuple[str, str]
                 "relation" if a == 0 else "together", f"{x1:.0f}", f"{y1:.0f}", f"{x2:.0f}", f"{y2:.0f}", min(5, count)
             )
         )
+    for a, b in sorted(links):  # after all lines, so that none runs through a word
         if a == 0:
-            relation = in_words(people[b - 1].relation, MOST_IN_RELATION)
+            (x1, y1), (x2, y2) = places[a], places[b]
             parts.append(
                 Markup('<text class="role" x="{}" y="{}" text-anchor="middle">{}</text>').format(
-                    f"{(x1 + 1.4 * x2) / 2.4:.0f}", f"{(y1 + 1.4 * y2) / 2.4 - 4:.0f}", relation
+                    f"{(x1 + 1.4 * x2) / 2.4:.0f}", f"{(y1 + 1.4 * y2) / 2.4 - 4:.0f}",
+                    in_words(people[b - 1].relation, MOST_IN_RELATION),
                 )
-            )
+            )  # fmt: skip
     most = max((person.weight for person in people), default=1)
     for person, (x, y) in zip(people, places[1:], strict=True):
         radius = 7 + 9 * math.sqrt(person.weight / most)

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qsl, quote, urlencode
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from memoryd.errors import InvalidArgument
-from memoryd.inspector import drawing
+from memoryd.errors import InvalidArgument, LimitExceeded, MemorydError, NotFound
+from memoryd.inspector import drawing, times
 from memoryd.inspector.shown_text import as_block, as_line, beginning, in_words, is_cut, marked
 from memoryd.model.memory import Kind, ShownMemory
 from memoryd.web.bodies import whole_body
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from memoryd.inspector.entry import Entry
     from memoryd.inspector.sources import Sources
 
-__all__ = ["PAGES", "Session", "View", "Whose", "local"]
+__all__ = ["PAGES", "Session", "View", "Whose"]
 
 MOST_FORM = 4 << 20  # bytes: a note of 256 KiB, each byte written as three, and more
 FOLDER = Path(__file__).parent
@@ -104,49 +105,21 @@ class Session:
     """Who was looked at last."""
 
 
+def _in_words_of(form: Mapping[str, str], error: MemorydError) -> str:
+    """Return what is wrong with a form, where it can with the labels of its fields instead of their names."""
+    text = error.message
+    label = form.get(re.sub(r"^filter\.|\[\d+\]$", "", error.field), "")
+    if label and text.startswith(error.field):
+        text = f"“{label}”{text.removeprefix(error.field)}"
+    for name, other in form.items():
+        if "_" in name:  # no word of the sentence around it
+            text = re.sub(rf"\b{name}\b", f"“{other}”", text)
+    return text
+
+
 def _count(number: int, one: str, many: str = "") -> str:
     """Return a number with what it counts: `1 memory`, `2 memories`."""
     return f"{number:,} {one if number == 1 else many or f'{one}s'}".replace(",", "\u202f")
-
-
-def local(time: datetime) -> datetime:
-    """Return a time where this runs; one at the ends of the calendar as it is."""
-    try:
-        return time.astimezone()
-    except (OverflowError, ValueError):
-        return time
-
-
-def _moment(time: datetime | None) -> Markup:
-    """Return a time where this runs, as an element that also says it as a machine reads it."""
-    if time is None:
-        return Markup("–")
-    return Markup('<time datetime="{}">{}</time>').format(time.isoformat(), f"{local(time):%Y-%m-%d %H:%M}")
-
-
-def _audit_time(text: object) -> Markup:
-    """Return the time of a record of the audit log where this runs, to the millisecond."""
-    try:
-        time = datetime.fromisoformat(str(text))
-    except ValueError:
-        return as_line(str(text))
-    return Markup('<time datetime="{}">{}</time>').format(str(text), f"{local(time):%Y-%m-%d %H:%M:%S.%f}"[:-3])
-
-
-def _ago(time: datetime | None, now: datetime) -> Markup:
-    """Return how long ago a time is, or in how long it will be."""
-    if time is None:
-        return Markup("–")
-    seconds = (now - time).total_seconds()
-    amount = abs(seconds)
-    for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1)):
-        if amount >= length or unit == "s":
-            break
-    told = f"{amount / length:.0f} {unit}"
-    said = f"{told} ago" if seconds >= 0 else f"in {told}"
-    return Markup('<time datetime="{}" title="{}">{}</time>').format(
-        time.isoformat(), f"{local(time):%Y-%m-%d %H:%M:%S}", said
-    )
 
 
 def environment(now: Callable[[], datetime]) -> Environment:
@@ -164,17 +137,16 @@ def environment(now: Callable[[], datetime]) -> Environment:
         "is_cut": is_cut,
         "line": as_line,
         "tojson_text": lambda value: json.dumps(value, ensure_ascii=False),
-        "local": local,
         "count": _count,
-        "audit_time": _audit_time,
+        "audit_time": times.audit_time,
         "words": lambda text: in_words(text, MOST_IN_WORDS),
         "marked": marked,
         "bytes": drawing.size,
-        "moment": _moment,
-        "ago": lambda time: _ago(time, now()),
+        "moment": times.moment,
+        "ago": lambda time: times.ago(time, now()),
         "number": lambda value: f"{value:,}".replace(",", "\u202f"),
     }
-    made.globals |= {"drawing": drawing, "pages": PAGES}
+    made.globals |= {"drawing": drawing, "pages": PAGES, "zone": lambda: times.zone(now())}
     return made
 
 
@@ -198,6 +170,8 @@ class View:
         self.session = session
         self.sources = sources
         self.form: dict[str, str] = {}
+        self.is_refused = False
+        """Whether what the form of the page asks for cannot be asked."""
         self._said: list[Said] = []
         self._templates = templates
         asked = request.query_params
@@ -238,6 +212,15 @@ class View:
     def part(self, name: str) -> str:
         """Return a part of the path."""
         return str(self.request.path_params[name])
+
+    @contextmanager
+    def asking(self, **labels: str) -> Iterator[None]:
+        """Let the page tell what is wrong with its form, by the labels of its fields, where that cannot be asked."""
+        try:
+            yield
+        except (InvalidArgument, LimitExceeded, NotFound) as error:
+            self.is_refused = True
+            self.say(_in_words_of(labels, error), tone="fault")
 
     async def read_form(self) -> None:
         """Read the form; Refused for one that is too large, InvalidArgument for one that this process did not make."""
@@ -309,7 +292,14 @@ class View:
         back = self.form.get("back", "")
         return back if back.startswith(f"{self.entry.base}/") else otherwise
 
-    def page(self, template: str, status: int = 200, /, **values: Any) -> HTMLResponse:
+    @property
+    def form_stood_on(self) -> str:
+        """The page of ours that a form was on, as it or the browser says; empty: that is not known."""
+        asked_from = urlsplit(self.request.headers.get("referer", ""))
+        address = asked_from.path + (f"?{asked_from.query}" if asked_from.query else "")
+        return self.came_from(address if address.startswith(f"{self.entry.base}/") else "")
+
+    def page(self, template: str, status: int = 0, /, **values: Any) -> HTMLResponse:
         """Return a page."""
         said = [*self.session.said.pop(self.asked("said"), []), *self._said]
         text = self._templates.get_template(template).render(
@@ -325,4 +315,4 @@ class View:
             form=self.form,
             **values,
         )
-        return HTMLResponse(text, status)
+        return HTMLResponse(text, status or (400 if self.is_refused else 200))

@@ -12,9 +12,13 @@ from memory_client import Filter, Page, Session
 from starlette.responses import Response
 
 from memoryd.inspector.pages.memories import day_of
-from memoryd.inspector.view import View, local
+from memoryd.inspector.times import local
+from memoryd.inspector.view import View
 
 PAGE_SIZE = 100
+LABELS = {
+    "since": "Stored from", "until": "Stored to", "create_time_from": "Stored from", "create_time_to": "Stored to",
+}  # fmt: skip
 
 
 class Entry(NamedTuple):
@@ -42,18 +46,27 @@ def _is_on(page: Page, session: Session, wanted: Filter, *, is_first: bool) -> b
     )
 
 
-async def _show(view: View) -> Response:
+async def _shown(view: View) -> tuple[Page, list[Session]]:
+    """Return a page of memories in the days that are asked for, and the sessions among them."""
     wanted = Filter(
         create_time_from=day_of(view, "since"),
         create_time_to=day_of(view, "until", end=True),
         include_expired=True,
         include_superseded=True,
     )
+    token = view.asked("page")
     page, sessions = await asyncio.gather(
-        view.client.page(page_size=PAGE_SIZE, page_token=view.asked("page"), filter=wanted),
+        view.client.page(page_size=PAGE_SIZE, page_token=token, filter=wanted),
         view.client.sessions(page_size=PAGE_SIZE),
     )
-    shown = [session for session in sessions.sessions if _is_on(page, session, wanted, is_first=not view.asked("page"))]
+    return page, [session for session in sessions.sessions if _is_on(page, session, wanted, is_first=not token)]
+
+
+async def _show(view: View) -> Response:
+    page = Page(())
+    shown: list[Session] = []
+    with view.asking(**LABELS):
+        page, shown = await _shown(view)
     entries = [Entry(memory.create_time, "memory", memory) for memory in page.memories]
     entries += [Entry(session.start_time, "session", session) for session in shown]
     return view.page(
