@@ -6,7 +6,7 @@ from starlette.responses import Response
 
 from memoryd.errors import NotFound
 from memoryd.inspector.view import View
-from memoryd.model.grant import permission_names
+from memoryd.model.grant import GrantStatus, permission_names
 
 PAGE_SIZE = 100
 
@@ -18,7 +18,8 @@ async def _show(view: View) -> Response:
     return view.page("grants.html", grants=page.grants, next_token=page.next_page_token, names=permission_names)
 
 
-async def _one(view: View) -> Response:
+async def _status(view: View) -> GrantStatus:
+    """Return the grant that the path names."""
     grant_id = view.part("id")
     status = None
     token = ""
@@ -30,8 +31,13 @@ async def _one(view: View) -> Response:
             break
     if status is None:
         raise NotFound(f"there is no grant {grant_id[:40]!r}", field="grant_id")
+    return status
+
+
+async def _one(view: View) -> Response:
+    status = await _status(view)
     written = await view.host.grant_memories(
-        grant_id, page_size=50, page_token=view.asked("page"), include_deleted=bool(view.asked("deleted"))
+        status.grant.id, page_size=50, page_token=view.asked("page"), include_deleted=bool(view.asked("deleted"))
     )
     return view.page(
         "grant.html",
@@ -43,9 +49,13 @@ async def _one(view: View) -> Response:
     )
 
 
+async def _ask_to_revoke(view: View) -> Response:
+    return view.page("revoke_grant.html", grant=(await _status(view)).grant)
+
+
 async def _revoke(view: View) -> Response:
     grant = await view.host.revoke_grant(view.part("id"))
-    view.say(f"revoked {grant.id[:8]}: its socket is closed, its tokens count no longer")
+    view.say(f"revoked {grant.id[:8]}: {'its socket is closed' if grant.listener else 'its tokens count no longer'}")
     return view.to(view.item_url("grants", grant.id))
 
 
@@ -64,6 +74,7 @@ async def _clean(view: View) -> Response:
 ROUTES = (
     ("GET", "grants", _show),
     ("GET", "grants/{id}", _one),
+    ("GET", "grants/{id}/revoke", _ask_to_revoke),
     ("POST", "grants/{id}/revoke", _revoke),
     ("GET", "grants/{id}/clean", _preview),
     ("POST", "grants/{id}/clean", _clean),
