@@ -14,7 +14,7 @@ from memoryd.inspector.app import HEADERS
 from memoryd.inspector.view import PAGES
 from tests.doors import NO_MODEL
 from tests.support import Daemon, running, until
-from tests.web_helpers import hostile, inspecting, put_everywhere, read, shown, started, whose
+from tests.web_helpers import csrf, hostile, inspecting, put_everywhere, read, shown, started, whose
 
 
 @pytest.fixture
@@ -189,6 +189,7 @@ def test_a_grant_shows_what_it_wrote_and_is_revoked_and_cleaned_up(site, alice):
     grant_id = status.grant.id
     assert "research agent" in shown(site.get("grants"))
     assert "The hotel is booked" in shown(site.get(f"grants/{grant_id}"))
+    assert "Revoke grant" in shown(site.get(f"grants/{grant_id}/revoke"))
     assert "was revoked" in shown(site.post(f"grants/{grant_id}/revoke", owner=""))
     assert "1 memory came through it" in shown(site.get(f"grants/{grant_id}/clean"))
     assert 1 == len(alice.page().memories)
@@ -246,13 +247,58 @@ def test_figures_are_plotted_while_someone_looks(site, alice):
     [
         ("memories", {"until": "9999-12-31"}, "must be a day"), ("timeline", {"since": "0001-01-01"}, "must be a day"),
         ("context", {"prompt": "x", "tokens": "1" * 31}, "whole number"),
-        ("context", {"prompt": "x", "tokens": "-1"}, "whole"), ("search", {"q": "x" * 9000}, "query"),
-        ("memories", {"tag": "x" * 500}, "tag"), ("notes/one", {"path": "x" * 900}, "path"),
+        ("context", {"prompt": "x", "tokens": "-1"}, "whole"), ("search", {"q": "x" * 9000}, "“Question” has 9000"),
+        ("memories", {"tag": "x" * 500}, "“Tag” has 500"), ("notes/one", {"path": "x" * 900}, "path"),
         ("people/" + "x" * 900, {}, "name"), ("memories", {"user": "x" * 900}, "user_id"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_asked_is_told_and_is_no_fault_of_the_server(site, alice, path, params, said):
     assert said in shown(site.get(path, 400, **{**whose(alice), **params}))
+
+
+@pytest.mark.parametrize(
+    ("path", "typed", "said"),
+    [
+        ("memories", {"where": "source = web"}, "“Metadata” must have a number, a text in quotes"),
+        (
+            "memories",
+            {"since": "2026-05-02", "until": "2026-04-02"},
+            "“Happened to” must be later than “Happened",
+        ),
+        ("timeline", {"since": "2026-05-02", "until": "2026-04-02"}, "“Stored to” must be later than “Stored from”"),
+        ("people", {"name": "Nobody Iknow"}, "known as 'Nobody Iknow'"),
+        ("search", {"q": "bees", "why_not": "zz"}, "“Why is this memory not found?” has 2 characters"),
+        ("search", {"q": "bees", "why_not": "zzzzzzzzzz"}, "there is no memory zzzzzzzzzz"),
+        ("context", {"prompt": "Plan a dinner", "tokens": "many"}, "“Budget in tokens” is 'many'"),
+        ("conversations", {"prefix": "x" * 900}, "“Begins with” has 900"),
+        ("notes", {"prefix": "x" * 900}, "“Path begins with” is 900"),
+        ("review", {"of_user": "x" * 900}, "“Of the user” has 900"),
+    ],
+)
+def test_a_mistake_in_a_form_is_told_over_it_and_what_was_typed_stays(site, alice, path, typed, said):
+    alice.add("I keep bees")
+    page = site.get(path, 400, **whose(alice), **typed)
+    [alert] = page.find("div", role="alert")
+    assert said in alert.words
+    fields = {one.attributes.get("name"): one for one in page.find("main")[0].all()}
+    for name, value in typed.items():
+        assert value in {fields[name].attributes.get("value"), fields[name].text.strip()}, name
+    assert "Nothing" not in shown(page)
+    if "why_not" in typed:
+        assert "I keep bees" in shown(page)
+
+
+def test_a_mistake_in_a_form_that_changes_something_leads_back_to_it(site, alice):
+    alice.add("my wife Sarah likes Italian food")
+    sarah = alice.entity("Sarah").entity
+    page = str(httpx.URL(f"{site.base}/people/{sarah.id}", params=whose(alice)))
+    for referer, leads in ((page, True), (f"{site.origin}/elsewhere", False), ("http://evil.example/", False)):
+        answer = site.http.post(
+            f"{site.base}/people/{sarah.id}/rename", params=whose(alice), headers={"Referer": referer},
+            data={"csrf": csrf(site), "name": "x" * 900}, follow_redirects=True,
+        )  # fmt: skip
+        assert "name has 900" in shown(read(answer.text))
+        assert leads == str(answer.url).startswith(page)
 
 
 def test_without_a_daemon_the_command_says_so_and_a_page_too(folder, tmp_path):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from memory_client import MessageDraft
 
@@ -139,12 +141,17 @@ def test_memories_are_filtered_and_paged(site, alice):
     [following] = page.find("a", rel="next")
     rest = read(site.http.get(f"{site.origin}{following.attributes['href']}").text)
     assert 10 == len(rest.find("li", class_="item"))
-    assert 30 == len(site.get("memories", tag="odd", **whose(alice)).find("li", class_="item"))
+    assert "match" not in shown(page)
+    every = site.get("memories", all="1", **whose(alice))
+    assert "More than 50 match the filter; these are 50 of them" in shown(every)
+    odd = site.get("memories", tag="odd", **whose(alice))
+    assert 30 == len(odd.find("li", class_="item"))
+    assert "30 match the filter" in shown(odd)
     assert 0 == len(
         site.get("memories", since="2001-01-01", until="2001-01-02", **whose(alice)).find("li", class_="item")
     )
     assert "must be a day" in shown(site.get("memories", 400, since="yesterday", **whose(alice)))
-    assert "filter.where" in shown(site.get("memories", 400, where="(", **whose(alice)))
+    assert "“Metadata”" in shown(site.get("memories", 400, where="(", **whose(alice)))
 
 
 def test_a_search_shows_its_legs_the_floor_and_why_not(site, alice):
@@ -171,7 +178,7 @@ def test_a_context_names_what_each_line_is_from(site, alice):
     said = next(row for text, row in rows.items() if "oven" in text)
     assert "conversations/message?" in said.find("a")[0].attributes["href"]
     assert "tokens" in shown(page)
-    assert "tokens is 'many'" in shown(site.get("context", 400, prompt="x", tokens="many", **whose(alice)))
+    assert "“Budget in tokens” is 'many'" in shown(site.get("context", 400, prompt="x", tokens="many", **whose(alice)))
 
 
 def test_a_timeline_tells_memories_and_sessions_by_day(site, alice):
@@ -184,6 +191,8 @@ def test_a_timeline_tells_memories_and_sessions_by_day(site, alice):
     assert "replaced by" in text
     assert 3 == len(page.find("li", class_="item"))
     assert "Nothing came" in shown(site.get("timeline", until="2001-01-01", **whose(alice)))
+    ends = page.find("div", class_="ends")[0].find("span")
+    assert all(re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", one.text) for one in ends), "one day, so with hours"
 
 
 def test_people_are_drawn_with_their_links(site, alice):
@@ -223,6 +232,10 @@ def test_a_contested_pair_is_decided(site, alice, choice, left):
     owner = alice.identity.user_id
     alice.add("I work as a teacher")
     alice.add("I work as a translator")
+    found = [one.words for one in site.get("search", q="What is my work?", **whose(alice)).find("li", class_="item")]
+    assert ["contested by the newer: I work as a translator", "contested by the older: I work as a teacher"] == sorted(
+        re.search(r"contested by the .*?: I work as a \w+", one)[0] for one in found
+    )
     page = site.get("contested", **whose(alice))
     assert "Pair 1 of 1" in shown(page)
     [form] = page.find("form", class_="decide")

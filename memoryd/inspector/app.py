@@ -164,7 +164,7 @@ class _Inspector:
                 await view.read_form()
             return view.page("choose.html") if of_one and not view.whose.is_known else await page(view)
         except MemorydError as error:
-            back = view.came_from("")
+            back = view.form_stood_on if request.method == "POST" else ""
             if back:
                 view.say(error.message, tone="fault")
                 return view.to(back)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 from memory_client import Filter, Resolution
 from starlette.responses import Response
@@ -22,19 +23,25 @@ async def _partner(view: View, memory_id: str) -> ShownMemory | None:
         return None  # another user's, or gone meanwhile
 
 
-async def _show(view: View) -> Response:
-    page = await view.client.page(page_size=PAGE_SIZE, page_token=view.asked("page"), filter=CONTESTED)
-    known = {memory.id: memory for memory in page.memories}
-    missing = {other for memory in page.memories for other in memory.contested_with if other not in known}
+async def contesting(view: View, memories: Sequence[ShownMemory]) -> dict[str, list[ShownMemory]]:
+    """Return by the id of each memory what contests it, as far as it is there."""
+    known = {memory.id: memory for memory in memories}
+    missing = {other for memory in memories for other in memory.contested_with if other not in known}
     for found in await asyncio.gather(*(_partner(view, other) for other in sorted(missing))):
         if found is not None:
             known[found.id] = found
-    pairs = [
-        (newer, known[other])
-        for newer in page.memories
-        for other in newer.contested_with
-        if other in known and (known[other].create_time, other) < (newer.create_time, newer.id)
-    ]
+    return {memory.id: [known[other] for other in memory.contested_with if other in known] for memory in memories}
+
+
+def is_newer(one: ShownMemory, other: ShownMemory) -> bool:
+    """Whether one memory was stored after another."""
+    return (one.create_time, one.id) > (other.create_time, other.id)
+
+
+async def _show(view: View) -> Response:
+    page = await view.client.page(page_size=PAGE_SIZE, page_token=view.asked("page"), filter=CONTESTED)
+    others = await contesting(view, page.memories)
+    pairs = [(one, other) for one in page.memories for other in others[one.id] if is_newer(one, other)]
     at = max(0, min(view.number("at"), len(pairs) - 1))
     return view.page("contested.html", pairs=pairs, at=at, next_token=page.next_page_token)
 

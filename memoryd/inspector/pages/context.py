@@ -13,6 +13,7 @@ from memoryd.model.memory import Kind
 PEOPLE = "known_people"
 TEXTS = {"working_memory", "thread_summary"}
 MOST_THREADS = 50
+LABELS = {"prompt": "Prompt", "tokens": "Budget in tokens", "max_tokens": "Budget in tokens"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +52,10 @@ async def _show(view: View) -> Response:
     is_shared = view.is_shared
     if prompt or thread_id:
         is_shared = view.is_shared or any(thread.id == thread_id and thread.scope.chat_id for thread in threads)
-        built = await view.client.context(
-            prompt, max_tokens=view.number("tokens"), thread_id=thread_id, shared=bool(thread_id) and is_shared
-        )
+        with view.asking(**LABELS):
+            built = await view.client.context(
+                prompt, max_tokens=view.number("tokens"), thread_id=thread_id, shared=bool(thread_id) and is_shared
+            )
     return view.page(
         "context.html",
         prompt=prompt,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 
-from memory_client import Filter
+from memory_client import Filter, ThreadPage
 from starlette.responses import Response
 
 from memoryd.inspector.shown_text import MOST_PART
@@ -22,10 +22,11 @@ def _learnt_from(thread_id: str) -> Filter:
 
 
 async def _show(view: View) -> Response:
-    page = await view.client.threads(page_size=PAGE_SIZE, page_token=view.asked("page"), prefix=view.asked("prefix"))
-    return view.page(
-        "conversations.html", threads=page.threads, next_token=page.next_page_token, prefix=view.asked("prefix")
-    )
+    prefix = view.asked("prefix")
+    page = ThreadPage(())
+    with view.asking(prefix="Begins with"):
+        page = await view.client.threads(page_size=PAGE_SIZE, page_token=view.asked("page"), prefix=prefix)
+    return view.page("conversations.html", threads=page.threads, next_token=page.next_page_token, prefix=prefix)
 
 
 async def _thread(view: View) -> Response:

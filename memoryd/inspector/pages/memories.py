@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from memory_client import Filter, Kind
+from memory_client import Filter, Kind, Page
 from starlette.responses import Response
 
 from memoryd.errors import InvalidArgument, LimitExceeded
@@ -54,10 +54,18 @@ def filter_of(view: View) -> Filter:
 
 
 NAMES = ("kind", "about", "tag", "category", "where", "import", "since", "until")
+LABELS = {
+    "subjects": "About", "tags": "Tag", "category": "Category", "where": "Metadata", "import_id": "Import",
+    "event_time_from": "Happened from", "event_time_to": "Happened to", "since": "Happened from",
+    "until": "Happened to",
+}  # fmt: skip
+"""What a fault calls a field, as the form calls it."""
 
 
-async def _shown(view: View, status: int = 200, error: str = "") -> Response:
-    page = await view.client.page(page_size=PAGE_SIZE, page_token=view.asked("page"), filter=filter_of(view))
+async def _shown(view: View, status: int = 0, error: str = "") -> Response:
+    page = Page(())
+    with view.asking(**LABELS):
+        page = await view.client.page(page_size=PAGE_SIZE, page_token=view.asked("page"), filter=filter_of(view))
     stats = await view.client.stats()
     return view.page(
         "memories.html",
@@ -67,6 +75,7 @@ async def _shown(view: View, status: int = 200, error: str = "") -> Response:
         live_count=sum(count.count for count in stats.counts if count.state.value == "live"),
         all_count=sum(count.count for count in stats.counts),
         kinds=KINDS,
+        page_size=PAGE_SIZE,
         asked={name: view.asked(name) for name in NAMES},
         is_filtered=any(view.asked(name) for name in (*NAMES, "contested", "all")),
         error=error,

@@ -11,14 +11,16 @@ from starlette.responses import Response
 from memoryd.errors import Conflict, InvalidArgument, LimitExceeded
 from memoryd.inspector.shown_text import MOST_PART
 from memoryd.inspector.view import View
-from memoryd.model.note import Note
+from memoryd.model.note import Note, NotePage
 
 PAGE_SIZE = 100
 
 
-async def _list(view: View, status: int = 200, error: str = "") -> Response:
-    prefix = view.asked("prefix")
-    page = await view.client.notes(prefix, shared=view.is_shared, page_size=PAGE_SIZE, page_token=view.asked("page"))
+async def _list(view: View, status: int = 0, error: str = "") -> Response:
+    prefix, token = view.asked("prefix"), view.asked("page")
+    page = NotePage(())
+    with view.asking(prefix="Path begins with"):
+        page = await view.client.notes(prefix, shared=view.is_shared, page_size=PAGE_SIZE, page_token=token)
     return view.page(
         "notes.html", status, notes=page.notes, next_token=page.next_page_token, prefix=prefix, error=error
     )

@@ -21,8 +21,9 @@ TYPES = [kind.value for kind in EntityType if kind not in {EntityType.EMAIL, Ent
 
 async def _show(view: View) -> Response:
     if view.typed("name"):
-        found = await view.client.entity(view.typed("name"), limit=1)
-        return view.to(view.item_url("people", found.entity.id))
+        with view.asking(name="Who is called"):
+            found = await view.client.entity(view.typed("name"), limit=1)
+            return view.to(view.item_url("people", found.entity.id))
     page = await view.client.people(page_size=PAGE_SIZE, page_token=view.asked("page"))
     pictured = page.people[:IN_PICTURE] if not view.asked("page") else ()
     known = await asyncio.gather(*(view.client.entity(person.id, limit=READ) for person in pictured))

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from starlette.responses import Response
 
 from memoryd.inspector.view import View
+from memoryd.model.learnt import Proposal
 
 PAGE_SIZE = 50
 MOST = 1000  # that are asked for
@@ -12,7 +15,9 @@ MOST = 1000  # that are asked for
 
 async def _show(view: View) -> Response:
     user_id, chat_id = view.typed("of_user"), view.typed("of_chat")
-    proposals = await view.host.proposals(user_id=user_id, chat_id=chat_id, page_size=MOST)
+    proposals: Sequence[Proposal] = ()
+    with view.asking(user_id="Of the user", chat_id="Of the chat"):
+        proposals = await view.host.proposals(user_id=user_id, chat_id=chat_id, page_size=MOST)
     at = max(0, view.number("at"))
     return view.page(
         "review.html", proposals=proposals[at : at + PAGE_SIZE], count=len(proposals), most=MOST, at=at,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -12,11 +12,29 @@ from memory_cli.output import LEG_MEANINGS, MISS_REASONS
 from memory_client import Filter, Hit, Kind, LegScore
 from starlette.responses import Response
 
+from memoryd.inspector.pages.contested import contesting, is_newer
 from memoryd.inspector.pages.memories import KINDS, day_of
 from memoryd.inspector.view import View
+from memoryd.model.memory import ShownMemory
+from memoryd.model.results import Miss
 
 LIMIT = 20
 MOST_BELOW = 10  # that are shown below the floor
+LABELS = {"query": "Question", "as_of": "As of the day", "why_not": "Why is this memory not found?"}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a search has found."""
+
+    hits: Sequence[Hit]
+    below: Sequence[Hit]
+    """The next ones, that lie below the floor."""
+    others: Mapping[str, Sequence[ShownMemory]]
+    """By the id of a hit: what contests it."""
+    miss: Miss | None
+    unavailable: Sequence[str]
+    """The legs that did not work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,37 +73,40 @@ def _end_of_day(view: View) -> datetime | None:
     return None if day <= view.sources.now() < end else end
 
 
+async def _answered(view: View, query: str) -> Answer:
+    """Search, and look at what lies below the floor and why something is not found."""
+    kind = view.typed("kind")
+    wanted = Filter(
+        kinds=frozenset([Kind(kind)]) if kind in {*KINDS, "note", "episode"} else frozenset(),
+        include_expired=bool(view.asked("all")),
+        include_superseded=bool(view.asked("all")),
+    )
+    as_of = _end_of_day(view)
+    ask = partial(view.client.search, query, limit=LIMIT, filter=wanted, explain=True, as_of=as_of, without_recall=True)
+    found, every = await asyncio.gather(ask(), ask(min_score=0.0))
+    miss = None
+    if view.typed("why_not"):
+        with view.asking(**LABELS):  # what was found is shown whether that is an id or not
+            miss = (await ask(why_not=view.typed("why_not"))).miss
+    shown = {hit.memory.id for hit in found.hits}.union(*(hit.same_ids for hit in found.hits))
+    below = [hit for hit in every.hits if hit.memory.id not in shown][:MOST_BELOW]
+    others = await contesting(view, [hit.memory for hit in (*found.hits, *below)])
+    return Answer(found.hits, below, others, miss, [leg.value for leg in found.unavailable_legs])
+
+
 async def _show(view: View) -> Response:
     query = view.typed("q")
-    kind = view.typed("kind")
-    hits: Sequence[Hit] = ()
-    below: Sequence[Hit] = ()
-    unavailable: Sequence[str] = ()
-    miss = None
+    answer = None
     if query:
-        wanted = Filter(
-            kinds=frozenset([Kind(kind)]) if kind in {*KINDS, "note", "episode"} else frozenset(),
-            include_expired=bool(view.asked("all")),
-            include_superseded=bool(view.asked("all")),
-        )
-        why_not, as_of = view.typed("why_not"), _end_of_day(view)
-        ask = partial(
-            view.client.search, query, limit=LIMIT, filter=wanted, explain=True, as_of=as_of, without_recall=True
-        )
-        found, every = await asyncio.gather(ask(why_not=why_not), ask(min_score=0.0))
-        hits, miss = found.hits, found.miss
-        shown = {hit.memory.id for hit in hits}.union(*(hit.same_ids for hit in hits))
-        below = [hit for hit in every.hits if hit.memory.id not in shown][:MOST_BELOW]
-        unavailable = [leg.value for leg in found.unavailable_legs]
+        with view.asking(**LABELS):
+            answer = await _answered(view, query)
     return view.page(
         "search.html",
         query=query,
-        hits=hits,
-        below=below,
-        unavailable=unavailable,
-        miss=miss,
+        answer=answer,
         bars=bars,
         reason=_reason,
+        is_newer=is_newer,
         kinds=[*KINDS, "episode", "note"],
         asked={name: view.asked(name) for name in ("kind", "as_of", "why_not")},
     )
