@@ -64,11 +64,21 @@ def test_a_mistake_names_the_key_and_the_way_out(folder, text, words):
         ("MEMORYD_STORE_MIN_FREE_BYTES", "1.5"),
         ("MEMORYD_DAEMON_LOG_FORMAT", "x"),
         ("MEMORYD_STORE_PTH", "x"),
+        ("MEMORYD_SERACH_FLOOR", "0.5"),
+        ("MEMORYD_STORES_PATH", "/x"),
     ],
 )
 def test_a_mistake_in_the_environment_names_the_variable(name, value):
     with pytest.raises(ConfigError, match=name):
         load_config(None, {name: value})
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["MEMORYD_SERVICE_HOST", "MEMORYD_SERVICE_PORT", "MEMORYD_PORT", "MEMORYD_PORT_7443_TCP_ADDR", "MEMORYD_HOME"],
+)
+def test_variables_that_others_set_for_a_service_of_this_name_are_let_be(name):
+    assert load_config(None, {}) == load_config(None, {name: "tcp://127.0.0.1:7443"})
 
 
 def test_an_agent_can_be_switched_off(folder):

@@ -86,6 +86,9 @@ def _noting(faults: list[str]) -> Iterator[None]:
         faults.extend(error.faults)
 
 
+ALIKE = 0.9  # of two names of variables, by difflib: one is a slip of the other; others that begin so are let be
+
+
 def _nearest(name: str, known: list[str]) -> str:
     close = difflib.get_close_matches(name, known, 1, 0.5)
     return f"; did you mean {close[0]}?" if close else f"; known are {', '.join(known)}"
@@ -163,7 +166,7 @@ def _of_environment(
             place, key = variables[variable]
             with _noting(faults):
                 values[place] = key.check(key.parse(text), variable)
-        elif variable.startswith(prefixes):
+        elif variable.startswith(prefixes) or difflib.get_close_matches(variable, variables, 1, ALIKE):
             faults.append(f"the environment sets {variable}, which is no key{_nearest(variable, list(variables))}")
     return values
 
