@@ -76,6 +76,14 @@ MUTANTS_OF_PAGES = [
     ("memoryd/inspector/pages/notes.py", '"is_searched": kept.is_searched, ', "", PAGES),
     ("memoryd/inspector/pages/notes.py", "    if wanted != str(kept.revision):", "    if False:", PAGES),
     ("memoryd/inspector/pages/search.py", "ask(min_score=0.0)", "ask()", PAGES),
+    (
+        "memoryd/inspector/view.py",
+        "        except (InvalidArgument, LimitExceeded, NotFound) as error:",
+        "        except ZeroDivisionError as error:",
+        SITE,
+    ),
+    ("memoryd/inspector/times.py", 'else " %H:%M" if length < WITH_HOURS else ""', 'else ""', PARTS),
+    ("memoryd/inspector/drawing.py", "times.span(first, last)", "times.span(first, first)", PAGES),
     ("memoryd/inspector/pages/contested.py", "            known[found.id] = found\n", "            pass\n", PAGES),
     (
         "memoryd/web/listen.py",
