@@ -14,6 +14,7 @@ BEHAVIOUR, STORE, INDEX = (
     "tests/conformance/test_store.py tests/conformance/test_store_more.py",
     "tests/test_index.py tests/test_index_cache.py tests/test_index_commits.py",
 )
+TWO_GRANTS = "tests/test_two_daemons_grants.py"
 TWO, LEARNING = "tests/test_two_daemons.py", "tests/test_learning.py"
 TALK, IDEMPOTENCY = "tests/conformance/test_conversations.py tests/test_two_daemons.py", "tests/test_idempotency.py"
 ACCESS, ORDER = "tests/test_access.py tests/test_access_order.py", "tests/test_order.py"
@@ -215,7 +216,15 @@ MUTANTS = [
      "        check_counts(raw, self.counted)\n", "", ACCESS),
     ("memoryd/wire/raw.py", "        if field is not None and field.parts:\n", "        if False:\n", ACCESS),
     ("memoryd/domain/pipeline.py",
-     "            ports.guards.grants.check(grant_id, now)", "            pass", "tests/test_grants.py tests/test_trust_of_grants.py tests/test_doors.py"),
+     "await ports.guards.grants.admit(grant_id, now)", "None", "tests/test_grants.py tests/test_trust_of_grants.py tests/test_doors.py"),
+    ("memoryd/domain/pipeline.py", "replace(first, grants_seen=seen)", "first", TWO_GRANTS),
+    ("memoryd/identity/grants.py", "seen=self._head)", "seen=None)", TWO_GRANTS),
+    ("memoryd/identity/grants.py", "known[grant.id] if known.get(grant.id) == grant else grant", "grant", TWO_GRANTS),
+    ("memoryd/identity/grants.py", "            await self._take_in()\n            known =", "            known =", TWO_GRANTS),
+    ("memoryd/identity/grants.py", "        self._head += 1  #", "        self._head = await self._store.grants.head()  #", TWO_GRANTS),
+    ("memoryd/service/gate.py", "        await self._grants.refresh()\n", "", TWO_GRANTS),
+    ("memoryd/store/recent.py", "                owners.add(None)\n", "                pass\n", TWO_GRANTS),
+    ("memoryd/store/duckdb/writer.py", "            self._heads.grants += change.changes_grants\n", "", TWO_GRANTS),
     ("memoryd/domain/idempotency.py", 'method = f"{method} {caller.grant_id}".strip()', "pass", "tests/test_grants.py tests/test_trust_of_grants.py tests/test_doors.py"),
     ("memoryd/model/grant.py", "if self.revoke_time is not None:", "if False:", ACCESS),
     ("memoryd/model/token.py", "        signature = _mac(signature, caveat.encode())\n    return signature",

@@ -140,10 +140,11 @@ def make_reranker(config: Config) -> Reranker | None:
 
 async def make_grants(store: Store) -> Grants:
     """Return the grants that the store holds."""
+    head = await store.grants.head()  # first: what another daemon changes meanwhile is taken in later
     known = await store.grants.all(), await store.grants.token_keys()
     today = now_utc().date()
     counts = await store.grants.messages_on(today)
-    return Grants(store, *known, time.monotonic, secrets.token_bytes, today=today, said=counts)
+    return Grants(store, *known, time.monotonic, secrets.token_bytes, today=today, head=head, said=counts)
 
 
 def policy_of(config: Config) -> Policy:

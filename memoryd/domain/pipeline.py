@@ -5,11 +5,11 @@ The way of every write, in one order of steps:
 2. preparation: secrets are looked for and texts are embedded, while step 1 reads the store;
 3. locks: decisions about one owner come one after the other;
 4. decision: what is written, on the owners as they are now;
-5. grant: it still counts, or nothing is written;
+5. grant: it still counts, at every daemon, or nothing is written;
 6. commit, as one change set for each owner in one transaction; then the answer.
 
-Where others have changed an owner between steps 3 and 6 (Contended), all begins again with step 1. So nothing has an
-effect before the commit: no create time is taken, nothing is counted.
+Where others have changed an owner or grants between steps 3 and 6 (Contended), all begins again with step 1. So nothing
+has an effect before the commit: no create time is taken, nothing is counted.
 
 A use case is a `Write`, or calls `decide_and_commit` (steps 3 to 6) where there is nothing to prepare or to repeat.
 """
@@ -172,9 +172,10 @@ async def _decide_once(
         decided = await decide()
         if decided.change is not None:
             change = await _with_traits(decided.change)
-            ports.guards.grants.check(grant_id, now)
+            seen = await ports.guards.grants.admit(grant_id, now)
+            first, *more = _based(change, based_on)
             with committing():
-                await ports.store.commits.write(*_based(change, based_on))
+                await ports.store.commits.write(replace(first, grants_seen=seen), *more)
         return await decided.answer()
 
 

@@ -38,6 +38,14 @@ class GrantCheck(Protocol):
         """Raise Unauthenticated if the grant of this id counts no longer; "" is no grant, and always counts."""
         ...
 
+    async def admit(self, grant_id: str, now: datetime) -> int | None:
+        """
+        Return what a change set says it has seen of grants (`grants_seen`), when one counts; else as `check`.
+
+        None for "": it always counts.
+        """
+        ...
+
     def quota(self, grant_id: str) -> Quota:
         """Return what a grant may store, also one that has ended; without limits where there is none."""
         ...
@@ -47,6 +55,9 @@ class NoGrants:
     """Where everybody is the host."""
 
     def check(self, grant_id: str, now: datetime) -> None:
+        """Let everything pass."""
+
+    async def admit(self, grant_id: str, now: datetime) -> None:
         """Let everything pass."""
 
     def quota(self, grant_id: str) -> Quota:  # noqa: ARG002  it knows none

@@ -1,19 +1,20 @@
 """
 The grants that there are, and what is left of each.
 
-The store keeps them; this is the copy that every call asks, changed once a change is durable. Nothing here reads the
-clock: wall time and monotonic time are handed in.
+The store keeps them; this is the copy that every call asks, once it has looked whether another daemon has changed
+something since. Nothing here reads the clock: wall time and monotonic time are handed in.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from types import MappingProxyType
 
-from memoryd.errors import AmbiguousId, GrantNotFound, InvalidArgument, LimitExceeded, Unauthenticated
+from memoryd.errors import AmbiguousId, Contended, GrantNotFound, InvalidArgument, LimitExceeded, Unauthenticated
 from memoryd.model import limits
 from memoryd.model.change import ChangeSet
 from memoryd.model.commits import Applied
@@ -25,6 +26,7 @@ from memoryd.store.base import Store
 __all__ = ["Grants"]
 
 KEY_BYTES = 32
+UNKNOWN = -1  # the head of a copy that is to be read again
 DAY = timedelta(days=1)
 
 
@@ -39,7 +41,7 @@ class _Bucket:
 class Grants:
     """Every grant by its id, and the keys of tokens."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  the wiring of all parts
         self,
         store: Store,
         grants: Iterable[Grant],
@@ -48,10 +50,11 @@ class Grants:
         random_bytes: Callable[[int], bytes],
         *,
         today: date,
+        head: int = 0,
         said: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
         """
-        Begin with what the store holds on a day (UTC), and follow its commits.
+        Begin with what the store held on a day (UTC), up to its head, and follow its commits.
 
         `said` is how many messages of the day came through each grant: they are writes, and no memories.
         """
@@ -64,11 +67,30 @@ class Grants:
         self._today = today
         self._not_stored: dict[str, int] = dict(said)
         """Writes of this day that stored no memory, or none yet."""
-        self._rotating = asyncio.Lock()
+        self._head = head
+        self._changing = asyncio.Lock()
         self._monotonic_s = monotonic_s
         store.commits.memories.follow(self._follow)
 
     # --- looking up ---
+
+    async def refresh(self) -> int:
+        """Take in what other daemons have granted, revoked and rotated, and return the head that this copy has."""
+        if await self._store.grants.head() != self._head:
+            async with self._changing:
+                await self._take_in()
+        return self._head
+
+    async def _take_in(self) -> None:
+        head = await self._store.grants.head()  # first: what changes while the rest is read is taken in the next time
+        if head == self._head:
+            return
+        known, grants, keys = self._grants, await self._store.grants.all(), await self._store.grants.token_keys()
+        # what is as it was stays the same object: tokens that were verified are told by it
+        self._grants = {grant.id: known[grant.id] if known.get(grant.id) == grant else grant for grant in grants}
+        self._keys = {key.id: self._keys[key.id] if self._keys.get(key.id) == key else key for key in keys}
+        self._buckets = {grant_id: bucket for grant_id, bucket in self._buckets.items() if grant_id in self._grants}
+        self._head = head
 
     def get(self, grant_id: str) -> Grant | None:
         """Return a grant as it is now."""
@@ -100,37 +122,64 @@ class Grants:
 
     # --- changing ---
 
+    async def _write(self, change: ChangeSet) -> None:
+        """Write a change; Unavailable if that cannot be. What others change meanwhile is taken in by a refresh."""
+        await self._store.commits.write(change)
+        self._head += 1  # less than the store's where others were first
+
     async def save(self, grant: Grant) -> None:
         """Make a new grant durable; Unavailable if that cannot be."""
-        await self._store.commits.write(ChangeSet(grants=(grant,)))
-        self._grants[grant.id] = grant
+        async with self._changing:
+            await self._write(ChangeSet(grants=(grant,)))
+            self._grants[grant.id] = grant
 
     async def revoke(self, grant: Grant, now: datetime) -> Grant:
         """
-        Take a grant back; one that is revoked stays as it is.
+        Take a grant back, and return it; one that is revoked stays as it is. GrantNotFound if it is gone.
 
-        It counts no longer from here on, so nothing is handed to the writer any more; what was handed to it before is
-        committed before the revocation is, and so before this returns.
+        It counts no longer from here on, so nothing is handed to the writer any more. What any daemon has handed to it
+        before is committed before the revocation is, and so before this returns, or is refused: see `admit`.
         """
-        known = self._grants[grant.id]
-        if known.revoke_time is not None:
-            return known
-        revoked = replace(known, revoke_time=now)
-        self._grants[grant.id] = revoked
-        try:
-            await self._store.commits.write(ChangeSet(grants=(revoked,)))
-        except BaseException:
-            self._grants[grant.id] = known  # what could not be taken back still counts, and the caller is told
-            raise
-        self._buckets.pop(grant.id, None)
-        return revoked
+        async with self._changing:
+            await self._take_in()
+            known = self._known(grant.id)
+            if known.revoke_time is not None:
+                return known
+            self._grants[grant.id] = revoked = replace(known, revoke_time=now)
+            try:
+                await self._write(ChangeSet(grants=(revoked,)))
+            except BaseException:
+                self._grants[grant.id] = known  # what could not be taken back still counts, and the caller is told
+                self._head = UNKNOWN
+                raise
+            self._buckets.pop(grant.id, None)
+            return revoked
+
+    def _known(self, grant_id: str) -> Grant:
+        grant = self._grants.get(grant_id)
+        if grant is None:
+            raise GrantNotFound(f"there is no grant {grant_id}", field="grant_id")
+        return grant
 
     async def forget(self, grant_ids: Sequence[str]) -> None:
         """Remove ended grants for good."""
-        await self._store.commits.write(ChangeSet(forget_grants=tuple(grant_ids)))
-        for grant_id in grant_ids:
-            self._grants.pop(grant_id, None)
-            self._buckets.pop(grant_id, None)
+        async with self._changing:
+            await self._write(ChangeSet(forget_grants=tuple(grant_ids)))
+            for grant_id in grant_ids:
+                self._grants.pop(grant_id, None)
+                self._buckets.pop(grant_id, None)
+
+    async def admit(self, grant_id: str, now: datetime) -> int | None:
+        """
+        Return the head of grants on which one counts; Unauthenticated if it does no longer. None for the host.
+
+        A change set that names the head (`grants_seen`) is refused where any daemon has revoked something since.
+        """
+        if not grant_id:
+            return None
+        head = await self.refresh()
+        self.check(grant_id, now)
+        return head
 
     def check(self, grant_id: str, now: datetime) -> None:
         """Raise Unauthenticated if a grant counts no longer; called just before what it asked for is written."""
@@ -229,21 +278,27 @@ class Grants:
         return self._keys.get(key_id)
 
     async def signing_key(self, now: datetime) -> TokenKey:
-        """Return the newest key; the first time it is made."""
-        async with self._rotating:
-            if not self._keys:
-                await self._rotate(now, drop_older=False)
+        """Return the newest key; the first time it is made, by one of all daemons."""
+        async with self._changing:
+            while not self._keys:
+                await self._take_in()
+                if not self._keys:
+                    with contextlib.suppress(Contended):  # another daemon has made it
+                        await self._rotate(now, seen=self._head)
+                        break
+                    self._head = UNKNOWN
         return max(self._keys.values(), key=lambda key: (key.create_time, key.id))
 
     async def rotate_keys(self, now: datetime, *, drop_older: bool) -> list[TokenKey]:
         """Make a new key, and return all that count from now on, oldest first."""
-        async with self._rotating:
-            return await self._rotate(now, drop_older=drop_older)
+        async with self._changing:
+            await self._take_in()
+            await self._rotate(now, drop_older=drop_older)
+        return sorted(self._keys.values(), key=lambda key: (key.create_time, key.id))
 
-    async def _rotate(self, now: datetime, *, drop_older: bool) -> list[TokenKey]:
+    async def _rotate(self, now: datetime, *, drop_older: bool = False, seen: int | None = None) -> None:
         newest = max((key.create_time for key in self._keys.values()), default=now)
         new = TokenKey(self._random_bytes(4).hex(), self._random_bytes(KEY_BYTES), max(now, newest))
-        keys = (*(() if drop_older else self._keys.values()), new)
-        await self._store.commits.write(ChangeSet(token_keys=keys))
-        self._keys = {key.id: key for key in keys}
-        return list(keys)
+        dropped = tuple(self._keys) if drop_older else ()
+        await self._write(ChangeSet(token_keys=(new,), drop_keys=dropped, grants_seen=seen))
+        self._keys = {**({} if drop_older else self._keys), new.id: new}

@@ -157,6 +157,7 @@ class GrantIssuer:
 
     async def reopen(self, now: datetime) -> list[str]:
         """Open this host's sockets that are missing of grants that count; return what went wrong, in words."""
+        await self._grants.refresh()
         faults = []
         living = [grant for grant in self._grants.all() if grant.listener and not grant.refusal(now)]
         self._listeners.forget_others({grant.id for grant in living})
@@ -170,7 +171,8 @@ class GrantIssuer:
         return faults
 
     async def close_ended(self, now: datetime) -> list[str]:
-        """Close the sockets of grants that have expired, and return their ids."""
+        """Close the sockets of grants that have expired, or were revoked at another daemon, and return their ids."""
+        await self._grants.refresh()
         ended = []
         for grant_id in self._listeners.open_ids:
             grant = self._grants.get(grant_id)

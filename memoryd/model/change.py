@@ -194,8 +194,12 @@ class ChangeSet:
     """New ones, and the new state of known ones."""
     forget_grants: tuple[str, ...] = ()
     """Ended grants to remove for good, by id."""
-    token_keys: tuple[TokenKey, ...] | None = None
-    """All that count from now on; None: as they are."""
+    token_keys: tuple[TokenKey, ...] = ()
+    """New ones."""
+    drop_keys: tuple[str, ...] = ()
+    """Keys that count no longer, by id."""
+    grants_seen: int | None = None
+    """The head of grants and keys on which it was decided; None: it holds whatever was granted or revoked since."""
     entities: tuple[Entity, ...] = ()
     """What was decided of entities by hand: new, and the new state of known ones."""
     forget_entities: tuple[Entity, ...] = ()
@@ -293,6 +297,7 @@ class ChangeSet:
             grants=self.grants,
             forget_grants=self.forget_grants,
             token_keys=self.token_keys,
+            drop_keys=self.drop_keys,
             marks=self.marks,
             marks_before=self.marks_before,
             leases=self.leases,
@@ -304,6 +309,11 @@ class ChangeSet:
             message_vectors_of=self.message_vectors_of,
             runs=self.runs,
         )
+
+    @property
+    def changes_grants(self) -> bool:
+        """Whether it changes who may do what: grants, or the keys of tokens."""
+        return bool(self.grants or self.forget_grants or self.token_keys or self.drop_keys)
 
     @property
     def is_of_one(self) -> bool:

@@ -227,6 +227,7 @@ class Gate(grpc.GenericRpcHandler):
     ) -> Any:
         if self._authenticator.door is Door.TCP:
             call_context.peer = context.peer()
+        await self._grants.refresh()
         session = self._authenticator.authenticate(context.invocation_metadata(), call_context.time, call_context)
         grant = session.grant
         call_context.token_id = session.token_id

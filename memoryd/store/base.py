@@ -183,6 +183,10 @@ class PeopleStore(Protocol):
 class GrantStore(Protocol):
     """Grants, the keys of tokens, and what came through each grant, of all owners."""
 
+    async def head(self) -> int:
+        """Return how far the changes of grants and of keys have come, whoever made them: each adds one."""
+        ...
+
     async def all(self) -> list[Grant]:
         """Return every grant, also the ended ones, oldest first."""
         ...

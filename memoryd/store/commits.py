@@ -77,7 +77,8 @@ class Commits(Protocol):
 
         Each is of one owner, or of the whole store (ValueError else; see `ChangeSet.by_owner`), and gets the next
         number of its owner. Raises Contended, with nothing written, where the owner was changed after the commit that
-        one is based on, a request id is taken, or marks, leases or counters are not as the change says they were.
+        one is based on, grants or keys were after the head that one has seen, a request id is taken, or marks, leases
+        or counters are not as the change says they were.
 
         Commits that wait together may share a transaction, and one that fails harms no other. An update replaces
         every column of the memory but recall_time, recall_count and trusted_recall_time; of two of one memory the last

@@ -39,20 +39,28 @@ class Heads:
         self._floor = start
         self._most = most
         self._of: OrderedDict[Owner, Head] = OrderedDict()
+        self.grants = 0
+        """How many changes of grants and of keys there were."""
 
     def of(self, owner: Owner) -> Head:
         """Return the head of an owner."""
         return self._of.get(owner, self._floor)
 
-    def check(self, changes: Sequence[ChangeSet], committing: set[Owner]) -> None:
+    def check(self, changes: Sequence[ChangeSet], committing: set[Owner | None]) -> None:
         """
-        Raise Contended if one of these change sets was decided before the last commit of its owner.
+        Raise Contended if one of these change sets was decided before the last commit of its owner, or of grants.
 
-        `committing` are owners that others change in the same transaction before; if nothing is raised, it grows by
-        these.
+        `committing` are owners, and None for grants, that others change in the same transaction before; if nothing is
+        raised, it grows by these.
         """
-        owners: set[Owner] = set()
+        owners: set[Owner | None] = set()
         for change in changes:
+            if change.grants_seen is not None and (
+                None in committing or None in owners or self.grants != change.grants_seen
+            ):
+                raise Contended("grants have changed at the same time; nothing was written: try again")
+            if change.changes_grants:
+                owners.add(None)
             owner = change.decided_of
             if owner is None:
                 continue
@@ -110,6 +118,7 @@ class RecentChanges:
 
     def add(self, commit_seq: int, change: ChangeSet) -> Applied:
         """Take in a commit, and return it as those who follow learn of it."""
+        self.heads.grants += change.changes_grants
         owner = change.decided_of
         if owner is None:
             return Applied(commit_seq, change)

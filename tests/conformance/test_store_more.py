@@ -154,7 +154,9 @@ async def test_grants_and_keys_come_back_as_they_were_put(store):
     await store.commits.write(ChangeSet(grants=(second, first), token_keys=keys[:2]))
     assert [first, second] == await store.grants.all()
     assert list(keys[:2]) == await store.grants.token_keys()
-    await store.commits.write(ChangeSet(grants=(replace(first, revoke_time=LATER),), token_keys=keys[1:]))
+    await store.commits.write(
+        ChangeSet(grants=(replace(first, revoke_time=LATER),), token_keys=keys[2:], drop_keys=("k0",))
+    )
     assert [replace(first, revoke_time=LATER), second] == await store.grants.all()
     assert list(keys[1:]) == await store.grants.token_keys()
     await put(store, entry("a"))

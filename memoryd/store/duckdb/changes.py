@@ -140,14 +140,13 @@ def _write_grants(con: duckdb.DuckDBPyConnection, change: ChangeSet) -> None:
     if change.forget_grants:
         gone = list(change.forget_grants)
         con.execute("DELETE FROM grants WHERE id IN (SELECT unnest(?::VARCHAR[]))", [gone])
-    if change.token_keys is not None:
-        kept = [key.id for key in change.token_keys]
-        con.execute("DELETE FROM token_keys WHERE id NOT IN (SELECT unnest(?::VARCHAR[]))", [kept])
-        for key in change.token_keys:
-            con.execute(
-                "INSERT INTO token_keys VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
-                [key.id, key.secret.hex(), rows.naive(key.create_time)],
-            )
+    for key in change.token_keys:
+        con.execute(
+            "INSERT INTO token_keys VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+            [key.id, key.secret.hex(), rows.naive(key.create_time)],
+        )
+    if change.drop_keys:
+        con.execute("DELETE FROM token_keys WHERE id IN (SELECT unnest(?::VARCHAR[]))", [list(change.drop_keys)])
 
 
 def _count(con: duckdb.DuckDBPyConnection, change: ChangeSet, usage: UsageChanges) -> None:

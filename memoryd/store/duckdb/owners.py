@@ -52,6 +52,9 @@ class DuckDBGrants:
     def __init__(self, readers: Readers, writer: Writer) -> None:
         self._readers, self._writer = readers, writer
 
+    async def head(self) -> int:
+        return self._writer.recent.heads.grants
+
     async def all(self) -> list[Grant]:
         found = await self._readers.read(
             self._readers.rows,

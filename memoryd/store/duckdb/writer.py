@@ -271,8 +271,8 @@ class Writer:
                 self._commit_jobs([job])
 
     def _in_time(self, jobs: Sequence[_Job]) -> list[_Job]:
-        """Refuse the jobs that were decided before the last commit of an owner, and return the others."""
-        committing: set[Owner] = set()
+        """Refuse the jobs that were decided before the last commit of an owner or of grants, and return the others."""
+        committing: set[Owner | None] = set()
         timely = []
         for job in jobs:
             try:
@@ -367,6 +367,7 @@ class Writer:
                 unrecord()
             raise
         for number, change in enumerate(changes, self._seq + 1):
+            self._heads.grants += change.changes_grants
             owner = change.decided_of
             if owner is not None:
                 self._heads.advance(owner, number, change)

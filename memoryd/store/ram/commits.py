@@ -13,7 +13,7 @@ from memoryd.model.scope import Owner
 from memoryd.store.commits import check_owners
 from memoryd.store.notes import searched_notes
 from memoryd.store.ram.state import RamState, entries_after
-from memoryd.store.recent import RecentChanges
+from memoryd.store.recent import Heads, RecentChanges
 
 __all__ = ["RamCommits", "RamFeed"]
 
@@ -28,6 +28,11 @@ class RamFeed:
         self._take = take
         self._recent = RecentChanges(Head())
         self._callbacks: list[Callable[[Applied], None]] = []
+
+    @property
+    def heads(self) -> Heads:
+        """How far the commits of each owner have come, and those of grants."""
+        return self._recent.heads
 
     def follow(self, callback: Callable[[Applied], None]) -> None:
         self._callbacks.append(callback)

@@ -11,6 +11,7 @@ from memoryd.model.grant import Grant, GrantUsage, TokenKey
 from memoryd.model.reports import OwnerContents, OwnerSize, OwnerSizes
 from memoryd.model.scope import Owner
 from memoryd.store.ram.state import RamState
+from memoryd.store.recent import Heads
 
 __all__ = ["RamGrants", "RamOwners", "RamPeople"]
 
@@ -36,14 +37,17 @@ class RamPeople:
 class RamGrants:
     """Grants and keys in dictionaries."""
 
-    def __init__(self, state: RamState) -> None:
-        self._state = state
+    def __init__(self, state: RamState, heads: Heads) -> None:
+        self._state, self._heads = state, heads
+
+    async def head(self) -> int:
+        return self._heads.grants
 
     async def all(self) -> list[Grant]:
         return sorted(self._state.grants.values(), key=lambda grant: (grant.create_time, grant.id))
 
     async def token_keys(self) -> list[TokenKey]:
-        return sorted(self._state.token_keys, key=lambda key: (key.create_time, key.id))
+        return sorted(self._state.token_keys.values(), key=lambda key: (key.create_time, key.id))
 
     async def usage(self, grant_id: str, day: date) -> GrantUsage:
         memories = [entry.memory for entry in self._state.entries.values() if entry.memory.grant_id == grant_id]

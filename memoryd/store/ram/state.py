@@ -33,7 +33,7 @@ class RamState:
         self.entries: dict[str, Entry] = {}
         self.requests: dict[tuple[Owner, str, str], RecordedRequest] = {}
         self.grants: dict[str, Grant] = {}
-        self.token_keys: tuple[TokenKey, ...] = ()
+        self.token_keys: dict[str, TokenKey] = {}
         self.named: dict[str, Entity] = {}
         self.tombstones: set[Tombstone] = set()
         self.threads: dict[tuple[Owner, str], Thread] = {}
@@ -60,7 +60,9 @@ class RamState:
         self.grants.update({grant.id: grant for grant in change.grants})
         for grant_id in change.forget_grants:
             self.grants.pop(grant_id, None)
-        self.token_keys = self.token_keys if change.token_keys is None else change.token_keys
+        self.token_keys = {**{key.id: key for key in change.token_keys}, **self.token_keys}
+        for key_id in change.drop_keys:
+            self.token_keys.pop(key_id, None)
         self.named.update({entity.id: entity for entity in change.entities})
         for entity in change.forget_entities:
             self.named.pop(entity.id, None)

@@ -30,7 +30,7 @@ class RamStore:
         self.conversations = RamConversations(state)
         self.people = RamPeople(state)
         self.notes = RamNotes(state.notes)
-        self.grants = RamGrants(state)
+        self.grants = RamGrants(state, self.commits.memories.heads)
         self.work = RamWork(state)
         self.owners = RamOwners(state)
 
