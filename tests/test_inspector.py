@@ -185,7 +185,7 @@ def test_a_grant_shows_what_it_wrote_and_is_revoked_and_cleaned_up(site, alice):
     spec = GrantSpec(user_id=owner, permissions=check_permissions(["add"]), label="research agent")
     status = alice.open_sandbox(spec)
     with MemoryClient(f"unix://{status.directory}/memory.sock", user_id="", chat_id="", agent_id="") as inside:
-        inside.add("The hotel is booked")
+        kept = inside.add("The hotel is booked").memory.id
     grant_id = status.grant.id
     assert "research agent" in shown(site.get("grants"))
     assert "The hotel is booked" in shown(site.get(f"grants/{grant_id}"))
@@ -193,8 +193,16 @@ def test_a_grant_shows_what_it_wrote_and_is_revoked_and_cleaned_up(site, alice):
     assert "was revoked" in shown(site.post(f"grants/{grant_id}/revoke", owner=""))
     assert "1 memory came through it" in shown(site.get(f"grants/{grant_id}/clean"))
     assert 1 == len(alice.page().memories)
-    site.post(f"grants/{grant_id}/clean", owner="")
+    assert "The hotel is booked" in shown(site.get(f"grants/{grant_id}/clean"))
+    cleaned = site.post(f"grants/{grant_id}/clean", owner="")
+    assert "deleted 1 memory that came through it; its messages and notes stay" in shown(cleaned)
     assert () == alice.page().memories
+    page = site.get(f"grants/{grant_id}", deleted="1")
+    [form] = [one for one in page.find("form") if f"Take back {kept[:8]}" in one.buttons()]
+    fields = {one.attributes["name"]: one.attributes["value"] for one in form.find("input")}
+    again = site.http.post(f"{site.origin}{form.attributes['action']}", data=fields, follow_redirects=True)
+    assert f"took back {kept[:8]}" in again.text
+    assert [kept] == [memory.id for memory in alice.page().memories]
     assert "there is no grant" in shown(site.get("grants/zzzzzzzz", 404))
 
 
@@ -204,6 +212,9 @@ def test_jobs_are_run_and_their_runs_are_told(site):
     until(lambda: "done" in shown(site.get("jobs", job="gc")))
     assert "(tried)" in shown(site.get("jobs", job="gc"))
     assert "Runs of gc" in shown(site.get("jobs", job="gc"))
+    buttons = site.get("jobs").buttons()
+    assert {"Run gc", "Try gc", "Run compaction"} <= buttons.keys()
+    assert "Try compaction" not in buttons
 
 
 def test_backups_are_shown_with_their_proof(site, alice):
@@ -221,7 +232,10 @@ def test_the_end_of_the_audit_log_is_shown_filtered_and_followed(site, alice):
     assert kept.id[:8] in rows[0].words
     assert 1 == len(site.get("audit", id=kept.id, outcome="OK").find("tr", class_="item"))
     assert "have nothing like that" in shown(site.get("audit", user_id="nobody-at-all"))
-    metas = site.get("audit", follow="1").find("meta")
+    followed = site.get("audit", follow="1", rpc="addmemory")
+    assert not followed.find("main")[0].find("input"), "what is typed would be gone with the next look"
+    assert "; only rpc" in shown(followed)
+    metas = followed.find("meta")
     [refresh] = [one for one in metas if one.attributes.get("http-equiv") == "refresh"]
     assert "2" == refresh.attributes["content"]
 
@@ -249,7 +263,7 @@ def test_figures_are_plotted_while_someone_looks(site, alice):
         ("context", {"prompt": "x", "tokens": "1" * 31}, "whole number"),
         ("context", {"prompt": "x", "tokens": "-1"}, "whole"), ("search", {"q": "x" * 9000}, "“Question” has 9000"),
         ("memories", {"tag": "x" * 500}, "“Tag” has 500"), ("notes/one", {"path": "x" * 900}, "path"),
-        ("people/" + "x" * 900, {}, "name"), ("memories", {"user": "x" * 900}, "user_id"),
+        ("people/" + "x" * 900, {}, "“Name” has 900"), ("memories", {"user": "x" * 900}, "user_id"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_asked_is_told_and_is_no_fault_of_the_server(site, alice, path, params, said):
@@ -288,17 +302,39 @@ def test_a_mistake_in_a_form_is_told_over_it_and_what_was_typed_stays(site, alic
         assert "I keep bees" in shown(page)
 
 
-def test_a_mistake_in_a_form_that_changes_something_leads_back_to_it(site, alice):
-    alice.add("my wife Sarah likes Italian food")
+def sent(site, path, alice, referer, **fields):
+    return site.http.post(
+        f"{site.base}/{path}", params=whose(alice), headers={"Referer": referer},
+        data={"csrf": csrf(site), **fields}, follow_redirects=True,
+    )  # fmt: skip
+
+
+def test_what_was_typed_into_a_form_that_is_refused_can_be_sent_again(site, alice):
+    kept = alice.add("my wife Sarah likes Italian food").memory
     sarah = alice.entity("Sarah").entity
     page = str(httpx.URL(f"{site.base}/people/{sarah.id}", params=whose(alice)))
     for referer, leads in ((page, True), (f"{site.origin}/elsewhere", False), ("http://evil.example/", False)):
-        answer = site.http.post(
-            f"{site.base}/people/{sarah.id}/rename", params=whose(alice), headers={"Referer": referer},
-            data={"csrf": csrf(site), "name": "x" * 900}, follow_redirects=True,
-        )  # fmt: skip
-        assert "name has 900" in shown(read(answer.text))
-        assert leads == str(answer.url).startswith(page)
+        answer = sent(site, f"people/{sarah.id}/rename", alice, referer, name="x" * 900)
+        told = read(answer.text)
+        assert (400, True) == (answer.status_code, "“Name” has 900" in shown(told))
+        assert "x" * 900 == told.find("input", id="name")[0].attributes["value"]
+        assert leads == bool(told.find("a", href=page.removeprefix(site.origin)))
+    answer = sent(site, f"memories/{kept.id}/labels", alice, page, tags="alpha, " + "b" * 80, category="food")
+    told = read(answer.text)
+    assert "“Tags” is 80 bytes" in shown(told)
+    [form] = told.find("main")[0].find("form")
+    fields = {one.attributes["name"]: one.attributes["value"] for one in form.find("input")}
+    assert {"tags": "alpha, " + "b" * 80, "category": "food"} == {name: fields[name] for name in ("tags", "category")}
+    done = site.http.post(f"{site.origin}{form.attributes['action']}", data={**fields, "tags": "alpha"})
+    assert done.status_code == 303
+    assert (("alpha",), "food") == ((again := alice.get(kept.id)).tags, again.category)
+
+
+def test_a_button_that_is_refused_leads_back_to_its_page(site, alice):
+    page = f"{site.base}/grants"
+    answer = sent(site, "jobs/run", alice, page, job="none")
+    assert (200, page) == (answer.status_code, str(answer.url).partition("?")[0])
+    assert "job is 'none'" in shown(read(answer.text))
 
 
 def test_without_a_daemon_the_command_says_so_and_a_page_too(folder, tmp_path):
@@ -308,8 +344,15 @@ def test_without_a_daemon_the_command_says_so_and_a_page_too(folder, tmp_path):
     with running(folder, config='[embedding]\nprovider = "none"\n') as daemon, inspecting(daemon) as inspector:
         assert "No backup is written" in shown(inspector.get("backups"))
         assert until(lambda: "metrics.enabled" in shown(inspector.get("figures")))
+        token = csrf(inspector)
         daemon.kill()
         assert "daemon is away" in shown(inspector.get("", 503))
+        told = inspector.http.post(
+            f"{inspector.base}/memories?user=alice", data={"csrf": token, "content": "I keep bees", "kind": "event"}
+        )
+        again = read(told.text)
+        assert (503, "I keep bees") == (told.status_code, again.find("textarea")[0].text.strip())
+        assert "event" == again.find("input", name="kind")[0].attributes["value"]
 
 
 def test_hostile_texts_are_shown_as_data_on_every_page(folder):

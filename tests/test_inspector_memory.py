@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 
+import httpx
 import pytest
-from memory_client import MessageDraft
+from memory_client import MessageDraft, Source
 
 from tests.support import until
 from tests.web_helpers import csrf, read, shown, undone, whose
@@ -54,10 +55,54 @@ def test_a_memory_is_added_corrected_deleted_and_taken_back(site, alice):
         alice.restore(now.id)
 
 
+def test_what_was_deleted_is_offered_to_be_taken_back_after_its_notice_has_gone(site, alice):
+    kept = alice.add("I keep bees").memory
+    site.post(f"memories/{kept.id}/delete", owner=alice.identity.user_id)
+    page = site.get("memories", **whose(alice))
+    assert "with 1 deleted that can still be taken back" in shown(page)
+    assert "Deleted here: 1 memory" in shown(page)
+    gone = site.get(f"memories/{kept.id}", 404, **whose(alice))
+    assert f"Take back {kept.id[:8]}" in page.buttons()
+    [form] = gone.find("main")[0].find("form")
+    answer = site.http.post(
+        f"{site.origin}{form.attributes['action']}", data={"csrf": csrf(site)}, follow_redirects=True
+    )
+    assert "took back" in shown(read(answer.text))
+    assert [kept.id] == [one.id for one in alice.page().memories]
+    assert "Deleted here" not in shown(site.get("memories", **whose(alice)))
+
+
+def test_a_memory_whose_conversation_was_erased_leads_to_none(site, alice):
+    alice.append("plans", [MessageDraft(content="We meet on Friday")])
+    said = alice.messages("plans").messages[0]
+    source = Source(thread_id="plans", message_ids=(said.id,))
+    kept = alice.add("The meeting is on Friday", source=source).memory
+    assert site.get(f"memories/{kept.id}", **whose(alice)).find("a", href=message_of(said, alice, site))
+    page = site.get("conversations/delete", id="plans", with_memories="1", **whose(alice))
+    assert "1 memory learnt from them too" in shown(page)
+    assert "The meeting is on Friday" in shown(page)
+    alice.delete_thread("plans")
+    assert "which was erased" in shown(site.get(f"memories/{kept.id}", **whose(alice)))
+
+
+def message_of(message, alice, site) -> str:
+    """The address of a message's page."""
+    params = {**whose(alice), "id": message.thread_id, "message": message.id}
+    return str(httpx.URL(f"{site.base}/conversations/message", params=params)).removeprefix(site.origin)
+
+
+def test_a_page_says_in_which_chat_a_user_s_memory_is_looked_at(site, alice):
+    page = site.get("memories", chat="team-7", **whose(alice))
+    [title], [pill] = page.find("h1"), page.find("a", class_="owner")
+    for words in (title.words, pill.words):
+        assert "team-7" in words
+        assert alice.identity.user_id in words
+
+
 def test_undoing_an_add_lets_what_it_replaced_hold_again(site, alice):
     alice.add("My favorite color is red")
     page = site.post("memories", owner=alice.identity.user_id, content="My favorite color is blue", kind="fact")
-    assert "it replaces 1" in shown(page)
+    assert "it replaces memory " in shown(page)
     undone(site, page)
     assert ["My favorite color is red"] == [one.content for one in alice.page().memories]
 
@@ -124,7 +169,7 @@ def test_what_was_typed_stays_when_it_is_refused(site, alice):
     owner = alice.identity.user_id
     token = "ghp_" + "x1Y2z3A4b5C6d7E8f9G0h1I2j3K4l5M6n7O8"
     page = site.post("memories", owner=owner, status=400, content="x" * 9000)
-    assert "content is 9000 bytes" in shown(page)
+    assert "“Statement” is 9000 bytes" in shown(page)
     assert "x" * 9000 in page.find("textarea", id="content")[0].text
     page = site.post("memories", owner=owner, status=400, content=f"my token is {token} </textarea>")
     assert "It was not stored" in shown(page)
@@ -216,6 +261,8 @@ def test_a_person_is_renamed_joined_taken_apart_and_forgotten(site, alice):
     sally = alice.entity("Sally Jones").entity
     page = site.post(f"people/{sally.id}/merge", owner=owner, into=sarah.id)
     assert sarah.id == alice.entity("Sally Jones").entity.id
+    joined = site.get(f"people/{sarah.id}", **whose(alice))
+    assert "Take Sally Jones apart" in joined.buttons()
     undone(site, page)
     assert sarah.id != alice.entity("Sally Jones").entity.id
     site.post(f"people/{sarah.id}/rename", owner=owner, name="Sarah Smith")
@@ -245,6 +292,18 @@ def test_a_contested_pair_is_decided(site, alice, choice, left):
     live = [memory.content for memory in alice.page().memories]
     assert len(live) == 2 if left == "both" else live == [f"I work as a {left}"]
     assert "No memories contradict" in shown(site.get("contested", **whose(alice)))
+
+
+def test_pairs_that_are_settled_along_with_one_are_told(site, alice):
+    for text in ("I work as a teacher", "I work as a translator", "I work as a carpenter"):
+        alice.add(text)
+    page = site.get("contested", **whose(alice))
+    assert "Pair 1 of 3" in shown(page)
+    [form] = page.find("form", class_="decide")
+    fields = {one.attributes["name"]: one.attributes["value"] for one in form.find("input")}
+    done = site.post("contested", owner=alice.identity.user_id, **{**fields, "choice": "newer"})
+    assert "1 other pair of the one that ends is settled with it" in shown(done)
+    assert "Pair 1 of 1" in shown(done)
 
 
 def test_what_was_learnt_waits_for_review_and_stands_at_its_message(site, alice):
@@ -326,6 +385,8 @@ def test_notes_are_shown_written_and_erased_with_their_versions(site, alice):
     site.post("notes/put", owner=owner, path="plans/summer", text="\nThree weeks", revision="1")
     note = alice.note("plans/summer")
     assert ("\nThree weeks", 2) == (note.text, note.revision)
+    same = site.post("notes/put", owner=owner, path="plans/summer", text="\nThree weeks", revision="2")
+    assert "it says that already" in shown(same)
     page = site.get("notes/one", path="plans/summer", **whose(alice))
     assert page.find("textarea", id="text")[0].text.endswith("\n\nThree weeks")  # HTML drops the first line's end
     assert "Two weeks" in shown(site.get("notes/one", path="plans/summer", revision="1", **whose(alice)))

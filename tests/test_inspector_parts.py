@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from memoryd.errors import Unavailable
 from memoryd.inspector.drawing import lines, points_in_time
 from memoryd.inspector.entry import Entry
 from memoryd.inspector.figures import PLOTS, Figures, Reading, parse, quantile
@@ -106,6 +107,31 @@ def test_figures_are_read_and_their_quantiles_are_those_of_prometheus():
     assert ("AddMemory", [0.6, None]) == figures.lines(titles.index("Calls a second"))[1]
     assert [("memories", [4.0, 2.0])] == figures.lines(titles.index("Memories that are stored"))
     assert ("SearchMemories", [None, None]) == figures.lines(0)[0]
+
+
+def test_where_nothing_was_read_for_a_while_a_line_has_a_gap():
+    now = datetime.now(UTC)
+    figures = Figures(lambda: now)
+    for seconds in (0, 5, 10, 60, 65):
+        figures.take(Reading(now + timedelta(seconds=seconds), {("memoryd_memories", ()): 7.0}))
+    n = [plot.title for plot in PLOTS].index("Memories that are stored")
+    assert [("memories", [7.0, 7.0, None, 7.0])] == figures.lines(n)
+
+
+async def test_figures_are_read_again_soon_after_a_daemon_was_away():
+    class Daemon:
+        faults = [Unavailable("away"), Unavailable("away")]  # noqa: RUF012  used up
+
+        async def metrics(self):
+            if self.faults:
+                raise self.faults.pop()
+            return "memoryd_memories 1"
+
+    figures = Figures(lambda: datetime.now(UTC), pause_s=0.001)
+    async with figures.watching(Daemon()):
+        await asyncio.sleep(0.2)
+        assert figures.latest
+        assert "" == figures.fault
 
 
 async def test_figures_are_read_as_long_as_someone_looks():

@@ -96,6 +96,10 @@ class Element:
             and all(value in one.attributes.get(name, "").split(" ") for name, value in named.items())
         ]
 
+    def buttons(self) -> dict[str, Element]:
+        """The buttons by what they are called."""
+        return {one.attributes.get("aria-label", one.words): one for one in self.find("button")}
+
     @property
     def words(self) -> str:
         return " ".join(" ".join(one.text for one in self.all()).split())

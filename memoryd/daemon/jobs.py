@@ -253,6 +253,7 @@ class Jobs:
                     waiting_count=counts.get((name, WorkState.WAITING), 0),
                     parked_count=counts.get((name, WorkState.PARKED), 0),
                     attempts=self._failed.get(name, (0, now))[0],
+                    has_dry_run=job.has_dry_run,
                 )
             )
         return statuses

@@ -366,6 +366,13 @@ class Directory:
         relations = self.relations(root) or sorted(self.ever_related(root))
         return relations[0] if relations else root
 
+    def own_name(self, entity_id: str) -> str:
+        """Return what one that is a part of another is called by itself."""
+        known = self._known.get(entity_id)
+        forms = sorted(known.forms, key=lambda form: (form[0] is not Form.NAME, -form[2], form[1])) if known else ()
+        names = [text for form, text, _ in forms if form is Form.NAME]
+        return self.given_name(entity_id) or (fullest(names) if names else forms[0][1] if forms else entity_id)
+
     def aliases(self, entity_id: str) -> list[str]:
         """Return everything else that an entity is called: names, handles, addresses."""
         name = self.name(entity_id)

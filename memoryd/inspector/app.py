@@ -27,7 +27,7 @@ from memoryd.errors import (
 from memoryd.inspector.entry import NOT_OURS, Entry
 from memoryd.inspector.pages import ROUTES
 from memoryd.inspector.sources import Sources
-from memoryd.inspector.view import FOLDER, PAGES, Session, View, environment
+from memoryd.inspector.view import FOLDER, LABELS, PAGES, Session, View, environment, in_words_of
 from memoryd.web.bodies import Refused
 
 if TYPE_CHECKING:
@@ -164,10 +164,6 @@ class _Inspector:
                 await view.read_form()
             return view.page("choose.html") if of_one and not view.whose.is_known else await page(view)
         except MemorydError as error:
-            back = view.form_stood_on if request.method == "POST" else ""
-            if back:
-                view.say(error.message, tone="fault")
-                return view.to(back)
             return _fault(view, error)
 
     async def unknown(self, request: Request, error: Exception) -> Response:
@@ -181,17 +177,30 @@ class _Inspector:
         return answer
 
 
+KINDS: tuple[tuple[tuple[type[MemorydError], ...], int, str], ...] = (
+    ((Unavailable,), 503, "The daemon is away"),
+    ((NotFound,), 404, "Not found"),
+    ((InvalidArgument, LimitExceeded), 400, "That cannot be done"),
+    ((Conflict, TrustTooLow), 409, "That was not done"),
+)
+"""Errors, the status of the page that tells them, and its heading."""
+
+
 def _fault(view: View, error: MemorydError) -> Response:
-    """Return a page that says what went wrong."""
-    if isinstance(error, Unavailable):
-        return view.page("fault.html", 503, title="The daemon is away", message=error.message)
-    if isinstance(error, NotFound):
-        return view.page("fault.html", 404, title="Not found", message=error.message)
-    if isinstance(error, InvalidArgument | LimitExceeded):
-        return view.page("fault.html", 400, title="That cannot be shown", message=error.message)
-    if isinstance(error, Conflict | TrustTooLow):
-        return view.page("fault.html", 409, title="That was not done", message=error.message)
-    return view.page("fault.html", 500, title="That did not work", message=error.message)
+    """
+    Say what went wrong: on the page that a form stood on, or on one of its own.
+
+    What was typed into the form is there again, and so is the form where the daemon is away: it can be sent once more.
+    """
+    found = ((status, title) for errors, status, title in KINDS if isinstance(error, errors))
+    status, title = next(found, (500, "That did not work"))
+    message = in_words_of(LABELS, error)
+    if view.is_form and (view.typed_texts or status == 503):  # noqa: PLR2004
+        return view.page("refused.html", status, title=title, message=message, labels=LABELS)
+    if view.is_form and view.form_stood_on:
+        view.say(message, tone="fault")
+        return view.to(view.form_stood_on)
+    return view.page("fault.html", status, title=title, message=message)
 
 
 def _refuse(text: str) -> Response:

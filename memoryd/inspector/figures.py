@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from memoryd.errors import MemorydError
+from memoryd.errors import MemorydError, Unavailable
 
 if TYPE_CHECKING:
     from memory_client import AsyncMemoryClient
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 __all__ = ["PLOTS", "Figures", "Point", "Reading", "parse", "quantile"]
 
 PAUSE_S = 5.0  # between two readings
-PAUSE_AFTER_FAULT_S = 60.0
+PAUSE_AFTER_FAULT_S = 60.0  # where the daemon answers that it has none: it will not have some soon
+MOST_APART = 3  # pauses; between readings further apart nothing was measured
 ATTENTION = timedelta(minutes=5)  # so long after a look figures are read
 KEPT = 720  # points: an hour
 _LINE = re.compile(r"^(?P<name>[a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(?P<labels>.*)\})? (?P<value>\S+)$")  # fmt: skip
@@ -180,6 +181,8 @@ class Figures:
         self.latest: Reading | None = None
         self.fault = ""
         """Why nothing is read now; empty: it is."""
+        self.is_away = False
+        """Whether that is because the daemon is away."""
         self.pause_s = pause_s
         self._looked: datetime | None = None
 
@@ -203,14 +206,14 @@ class Figures:
         while True:
             if self._looked is None or self._now() - self._looked < ATTENTION:
                 await self.read(client)
-            await asyncio.sleep(self.pause_s if not self.fault else PAUSE_AFTER_FAULT_S)
+            await asyncio.sleep(PAUSE_AFTER_FAULT_S if self.fault and not self.is_away else self.pause_s)
 
     async def read(self, client: AsyncMemoryClient) -> None:
         """Take one reading."""
         try:
             text = await client.metrics()
         except MemorydError as error:
-            self.fault = error.message
+            self.fault, self.is_away = error.message, isinstance(error, Unavailable)
             return
         self.fault = ""
         self.take(Reading(self._now(), parse(text)))
@@ -218,7 +221,9 @@ class Figures:
     def take(self, reading: Reading) -> None:
         """Keep what the plots show of a reading."""
         before, self.latest = self.latest, reading
-        if before is not None:
+        if before is not None and (reading.time - before.time).total_seconds() > MOST_APART * self.pause_s:
+            self.points.append(Point(before.time, tuple(tuple(None for _ in plot.series) for plot in PLOTS)))
+        elif before is not None:
             values = tuple(tuple(series.of(before, reading) for series in plot.series) for plot in PLOTS)
             self.points.append(Point(reading.time, values))
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
@@ -29,15 +30,21 @@ if TYPE_CHECKING:
     from memoryd.inspector.entry import Entry
     from memoryd.inspector.sources import Sources
 
-__all__ = ["PAGES", "Session", "View", "Whose"]
+__all__ = ["LABELS", "PAGES", "Gone", "Session", "View", "Whose", "environment", "in_words_of"]
 
 MOST_FORM = 4 << 20  # bytes: a note of 256 KiB, each byte written as three, and more
 FOLDER = Path(__file__).parent
 MOST_FIELDS = 100  # of a form
 MOST_DIGITS = 9  # of a number
 MOST_SAID = 20  # pages that are still to tell something
+MOST_GONE = 200  # deleted memories that are offered to be taken back
 _keys = count(1)
 MOST_IN_WORDS = 80  # characters of a title or an option
+LABELS = {
+    "content": "Statement", "text": "Text", "about": "About", "tags": "Tags", "category": "Category", "name": "Name",
+    "new_name": "Name",
+}  # fmt: skip
+"""The fields of forms that take typed texts, as a fault calls them."""
 
 PAGES = (
     ("", "Overview", False),
@@ -78,6 +85,11 @@ class Whose:
         return self.user_id or self.chat_id
 
     @property
+    def place(self) -> str:
+        """The chat in which a user's memory is looked at, if any: what is shared there counts too."""
+        return self.chat_id if self.user_id else ""
+
+    @property
     def params(self) -> dict[str, str]:
         """What names it in the address of a page."""
         named = {"agent": self.agent_id, "user": self.user_id, "chat": self.chat_id}
@@ -95,9 +107,21 @@ class Said:
     fields: Mapping[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """A memory that was deleted on one of the pages, and can be taken back until it is erased."""
+
+    whose: Whose
+    memory: ShownMemory
+    until: datetime | None
+
+
 @dataclass
 class Session:
     """What is kept between the requests of the one browser."""
+
+    gone: dict[str, Gone] = field(default_factory=dict)
+    """By the id; at most MOST_GONE."""
 
     said: dict[str, list[Said]] = field(default_factory=dict)
     """By what the address of the page names that shall tell it."""
@@ -105,7 +129,7 @@ class Session:
     """Who was looked at last."""
 
 
-def _in_words_of(form: Mapping[str, str], error: MemorydError) -> str:
+def in_words_of(form: Mapping[str, str], error: MemorydError) -> str:
     """Return what is wrong with a form, where it can with the labels of its fields instead of their names."""
     text = error.message
     label = form.get(re.sub(r"^filter\.|\[\d+\]$", "", error.field), "")
@@ -120,6 +144,13 @@ def _in_words_of(form: Mapping[str, str], error: MemorydError) -> str:
 def _count(number: int, one: str, many: str = "") -> str:
     """Return a number with what it counts: `1 memory`, `2 memories`."""
     return f"{number:,} {one if number == 1 else many or f'{one}s'}".replace(",", "\u202f")
+
+
+def _owner(whose: Whose) -> Markup:
+    """Return whose memory is shown, in words."""
+    if not whose.place:
+        return as_line(whose.name)
+    return Markup("{} in {}").format(as_line(whose.name), as_line(whose.place))
 
 
 def environment(now: Callable[[], datetime]) -> Environment:
@@ -139,6 +170,7 @@ def environment(now: Callable[[], datetime]) -> Environment:
         "tojson_text": lambda value: json.dumps(value, ensure_ascii=False),
         "count": _count,
         "audit_time": times.audit_time,
+        "owner": _owner,
         "words": lambda text: in_words(text, MOST_IN_WORDS),
         "marked": marked,
         "bytes": drawing.size,
@@ -170,6 +202,8 @@ class View:
         self.session = session
         self.sources = sources
         self.form: dict[str, str] = {}
+        self.is_form = False
+        """Whether it is a form of this process that was sent."""
         self.is_refused = False
         """Whether what the form of the page asks for cannot be asked."""
         self._said: list[Said] = []
@@ -192,6 +226,12 @@ class View:
         """Whether it shows what is a chat's."""
         return not self.whose.user_id
 
+    def note_gone(self, memory: ShownMemory, until: datetime | None) -> None:
+        """Remember that a memory was deleted here, so that it can be taken back later too."""
+        self.session.gone[memory.id] = Gone(self.whose, memory, until)
+        for old in list(self.session.gone)[:-MOST_GONE]:
+            del self.session.gone[old]
+
     def asked(self, name: str, default: str = "") -> str:
         """Return a parameter of the address."""
         return self.request.query_params.get(name, default)
@@ -206,7 +246,7 @@ class View:
         if not text:
             return default
         if not (text.isascii() and text.isdecimal()) or len(text) > MOST_DIGITS:
-            raise InvalidArgument(f"{name} is {text[:40]!r}; it must be a whole number", field=name)
+            raise InvalidArgument(f"{name} is {text[:40]!r}; it must be a whole number without a sign", field=name)
         return int(text)
 
     def part(self, name: str) -> str:
@@ -220,7 +260,7 @@ class View:
             yield
         except (InvalidArgument, LimitExceeded, NotFound) as error:
             self.is_refused = True
-            self.say(_in_words_of(labels, error), tone="fault")
+            self.say(in_words_of(labels, error), tone="fault")
 
     async def read_form(self) -> None:
         """Read the form; Refused for one that is too large, InvalidArgument for one that this process did not make."""
@@ -232,6 +272,12 @@ class View:
         self.form = {name: value.replace("\r\n", "\n") for name, value in pairs}
         if not self.entry.is_form_ours(self.form.get("csrf", "")):
             raise InvalidArgument("the form is not one of this run of memoryd inspect; load the page again")
+        self.is_form = True
+
+    @property
+    def typed_texts(self) -> dict[str, str]:
+        """What was typed into the form that was sent, by the name of its field."""
+        return {name: value for name, value in self.form.items() if name in LABELS and value}
 
     def url(self, page: str, /, **params: Any) -> str:
         """Return the address of a page, for the owner that this one shows unless another is named."""

@@ -115,3 +115,4 @@ class Profile:
     first_seen_time: datetime | None = None
     last_seen_time: datetime | None = None
     merged_ids: tuple[str, ...] = ()
+    merged_names: tuple[str, ...] = ()

@@ -231,6 +231,7 @@ class JobStatus:
     waiting_count: int = 0
     parked_count: int = 0
     attempts: int = 0
+    has_dry_run: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,15 +26,15 @@ from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__
 from memoryd.v1 import memory_pb2 as memoryd_dot_v1_dot_memory__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17memoryd/v1/entity.proto\x12\nmemoryd.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17memoryd/v1/memory.proto\"\xc5\x02\n\x06\x45ntity\x12\n\n\x02id\x18\x01 \x01(\t\x12\x10\n\x08\x61gent_id\x18\x02 \x01(\t\x12 \n\x05scope\x18\x03 \x01(\x0b\x32\x11.memoryd.v1.Scope\x12$\n\x04type\x18\x04 \x01(\x0e\x32\x16.memoryd.v1.EntityType\x12\x0c\n\x04name\x18\x05 \x01(\t\x12\x0f\n\x07\x61liases\x18\x06 \x03(\t\x12\x11\n\trelations\x18\x07 \x03(\t\x12\x0f\n\x07summary\x18\x08 \x01(\t\x12\x15\n\rmention_count\x18\t \x01(\x03\x12\x33\n\x0f\x66irst_seen_time\x18\n \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x32\n\x0elast_seen_time\x18\x0b \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x12\n\nmerged_ids\x18\x0c \x03(\t*\xd5\x01\n\nEntityType\x12\x1b\n\x17\x45NTITY_TYPE_UNSPECIFIED\x10\x00\x12\x16\n\x12\x45NTITY_TYPE_PERSON\x10\x01\x12\x1c\n\x18\x45NTITY_TYPE_ORGANIZATION\x10\x02\x12\x17\n\x13\x45NTITY_TYPE_PROJECT\x10\x03\x12\x18\n\x14\x45NTITY_TYPE_LOCATION\x10\x04\x12\x15\n\x11\x45NTITY_TYPE_EMAIL\x10\x05\x12\x13\n\x0f\x45NTITY_TYPE_URL\x10\x06\x12\x15\n\x11\x45NTITY_TYPE_OTHER\x10\x07\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17memoryd/v1/entity.proto\x12\nmemoryd.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17memoryd/v1/memory.proto\"\xdb\x02\n\x06\x45ntity\x12\n\n\x02id\x18\x01 \x01(\t\x12\x10\n\x08\x61gent_id\x18\x02 \x01(\t\x12 \n\x05scope\x18\x03 \x01(\x0b\x32\x11.memoryd.v1.Scope\x12$\n\x04type\x18\x04 \x01(\x0e\x32\x16.memoryd.v1.EntityType\x12\x0c\n\x04name\x18\x05 \x01(\t\x12\x0f\n\x07\x61liases\x18\x06 \x03(\t\x12\x11\n\trelations\x18\x07 \x03(\t\x12\x0f\n\x07summary\x18\x08 \x01(\t\x12\x15\n\rmention_count\x18\t \x01(\x03\x12\x33\n\x0f\x66irst_seen_time\x18\n \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x32\n\x0elast_seen_time\x18\x0b \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x12\n\nmerged_ids\x18\x0c \x03(\t\x12\x14\n\x0cmerged_names\x18\r \x03(\t*\xd5\x01\n\nEntityType\x12\x1b\n\x17\x45NTITY_TYPE_UNSPECIFIED\x10\x00\x12\x16\n\x12\x45NTITY_TYPE_PERSON\x10\x01\x12\x1c\n\x18\x45NTITY_TYPE_ORGANIZATION\x10\x02\x12\x17\n\x13\x45NTITY_TYPE_PROJECT\x10\x03\x12\x18\n\x14\x45NTITY_TYPE_LOCATION\x10\x04\x12\x15\n\x11\x45NTITY_TYPE_EMAIL\x10\x05\x12\x13\n\x0f\x45NTITY_TYPE_URL\x10\x06\x12\x15\n\x11\x45NTITY_TYPE_OTHER\x10\x07\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'memoryd.v1.entity_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_ENTITYTYPE']._serialized_start=426
-  _globals['_ENTITYTYPE']._serialized_end=639
+  _globals['_ENTITYTYPE']._serialized_start=448
+  _globals['_ENTITYTYPE']._serialized_end=661
   _globals['_ENTITY']._serialized_start=98
-  _globals['_ENTITY']._serialized_end=423
+  _globals['_ENTITY']._serialized_end=445
 # @@protoc_insertion_point(module_scope)

@@ -83,6 +83,7 @@ class Entity(google.protobuf.message.Message):
     FIRST_SEEN_TIME_FIELD_NUMBER: builtins.int
     LAST_SEEN_TIME_FIELD_NUMBER: builtins.int
     MERGED_IDS_FIELD_NUMBER: builtins.int
+    MERGED_NAMES_FIELD_NUMBER: builtins.int
     id: builtins.str
     """26 characters, random. Output only."""
     agent_id: builtins.str
@@ -121,6 +122,10 @@ class Entity(google.protobuf.message.Message):
     def merged_ids(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
         """The entities that were merged into it by hand and can be taken out again. Output only."""
 
+    @property
+    def merged_names(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
+        """What each of them was called by itself, in their order. Output only."""
+
     def __init__(
         self,
         *,
@@ -136,10 +141,11 @@ class Entity(google.protobuf.message.Message):
         first_seen_time: google.protobuf.timestamp_pb2.Timestamp | None = ...,
         last_seen_time: google.protobuf.timestamp_pb2.Timestamp | None = ...,
         merged_ids: collections.abc.Iterable[builtins.str] | None = ...,
+        merged_names: collections.abc.Iterable[builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["first_seen_time", b"first_seen_time", "last_seen_time", b"last_seen_time", "scope", b"scope"]
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["agent_id", b"agent_id", "aliases", b"aliases", "first_seen_time", b"first_seen_time", "id", b"id", "last_seen_time", b"last_seen_time", "mention_count", b"mention_count", "merged_ids", b"merged_ids", "name", b"name", "relations", b"relations", "scope", b"scope", "summary", b"summary", "type", b"type"]
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["agent_id", b"agent_id", "aliases", b"aliases", "first_seen_time", b"first_seen_time", "id", b"id", "last_seen_time", b"last_seen_time", "mention_count", b"mention_count", "merged_ids", b"merged_ids", "merged_names", b"merged_names", "name", b"name", "relations", b"relations", "scope", b"scope", "summary", b"summary", "type", b"type"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
 
 Global___Entity: typing_extensions.TypeAlias = Entity

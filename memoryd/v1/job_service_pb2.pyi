@@ -155,6 +155,7 @@ class Job(google.protobuf.message.Message):
     WAITING_COUNT_FIELD_NUMBER: builtins.int
     PARKED_COUNT_FIELD_NUMBER: builtins.int
     ATTEMPTS_FIELD_NUMBER: builtins.int
+    HAS_DRY_RUN_FIELD_NUMBER: builtins.int
     name: builtins.str
     """Its name."""
     meaning: builtins.str
@@ -167,6 +168,8 @@ class Job(google.protobuf.message.Message):
     """Threads that it has set aside, as they failed too often."""
     attempts: builtins.int
     """How often it has failed in a row."""
+    has_dry_run: builtins.bool
+    """Whether it can be tried: a dry run counts what it would do."""
     @property
     def next_time(self) -> google.protobuf.timestamp_pb2.Timestamp:
         """When it runs next. Unset: it has no schedule."""
@@ -186,10 +189,11 @@ class Job(google.protobuf.message.Message):
         waiting_count: builtins.int = ...,
         parked_count: builtins.int = ...,
         attempts: builtins.int = ...,
+        has_dry_run: builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["last_run", b"last_run", "next_time", b"next_time"]
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["attempts", b"attempts", "last_run", b"last_run", "meaning", b"meaning", "name", b"name", "next_time", b"next_time", "parked_count", b"parked_count", "schedule", b"schedule", "waiting_count", b"waiting_count"]
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["attempts", b"attempts", "has_dry_run", b"has_dry_run", "last_run", b"last_run", "meaning", b"meaning", "name", b"name", "next_time", b"next_time", "parked_count", b"parked_count", "schedule", b"schedule", "waiting_count", b"waiting_count"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
 
 Global___Job: typing_extensions.TypeAlias = Job

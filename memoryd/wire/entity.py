@@ -38,6 +38,7 @@ def profile_to_pb(profile: Profile) -> entity_pb2.Entity:
         summary=profile.summary,
         mention_count=profile.mention_count,
         merged_ids=profile.merged_ids,
+        merged_names=profile.merged_names,
     )
     set_time(message, "first_seen_time", profile.first_seen_time)
     set_time(message, "last_seen_time", profile.last_seen_time)
@@ -58,4 +59,5 @@ def profile_from_pb(message: entity_pb2.Entity) -> Profile:
         first_seen_time=time_from_pb(message, "first_seen_time"),
         last_seen_time=time_from_pb(message, "last_seen_time"),
         merged_ids=tuple(message.merged_ids),
+        merged_names=tuple(message.merged_names),
     )

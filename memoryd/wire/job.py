@@ -14,7 +14,7 @@ __all__ = ["job_from_pb", "job_to_pb", "parked_from_pb", "parked_to_pb", "run_fr
 
 STATE = EnumCodes(RunState, pb, "JOB_RUN_STATE")
 _RUN = ("id", "job", "trigger", "dry_run", "done_count", "total_count", "error")
-_JOB = ("name", "meaning", "schedule", "waiting_count", "parked_count", "attempts")
+_JOB = ("name", "meaning", "schedule", "waiting_count", "parked_count", "attempts", "has_dry_run")
 _PARKED = ("job", "agent_id", "user_id", "chat_id", "thread_id", "seq", "attempts", "error")
 
 

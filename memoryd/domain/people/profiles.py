@@ -103,7 +103,7 @@ def profile_of(owner: Owner, root: str, people: Directory, best: Sequence[Memory
     seen = people.live(root)
     name = people.name(root)
     summary = " · ".join(memory.content.strip() for memory in best)
-    merged = [row.id for row in people.rows if row.merged_into and people.root(row.id) == root]
+    merged = sorted(row.id for row in people.rows if row.merged_into and people.root(row.id) == root)
     return Profile(
         id=root,
         owner=owner,
@@ -115,7 +115,8 @@ def profile_of(owner: Owner, root: str, people: Directory, best: Sequence[Memory
         mention_count=len(seen),
         first_seen_time=from_us(min(seen.values())) if seen else None,
         last_seen_time=from_us(max(seen.values())) if seen else None,
-        merged_ids=tuple(sorted(merged)),
+        merged_ids=tuple(merged),
+        merged_names=tuple(map(people.own_name, merged)),
     )
 
 

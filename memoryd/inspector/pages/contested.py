@@ -47,19 +47,27 @@ async def _show(view: View) -> Response:
 
 
 async def _decide(view: View) -> Response:
-    newer, older = await view.client.get(view.form.get("newer", "")), view.form.get("older", "")
+    newer, older = await asyncio.gather(*(view.client.get(view.form.get(name, "")) for name in ("newer", "older")))
     choice = view.form.get("choice", "")
     here = view.url("contested", at=view.form.get("at", ""), page=view.form.get("page", ""))
     if choice == "both":
-        await view.host.resolve_conflict(newer, older, Resolution.KEEP_BOTH)
+        await view.host.resolve_conflict(newer, older.id, Resolution.KEEP_BOTH)
         view.say("both stay")
-    elif choice == "newer":
-        await view.host.resolve_conflict(newer, older, Resolution.SUPERSEDE)
-        view.say("the newer one holds", undo=view.item_url("memories", older, "restore"), back=here)
-    elif choice == "older":
-        await view.host.resolve_conflict(await view.client.get(older), newer.id, Resolution.SUPERSEDE)
-        view.say("the older one holds", undo=view.item_url("memories", newer.id, "restore"), back=here)
+    elif choice in {"newer", "older"}:
+        holds, ends = (newer, older) if choice == "newer" else (older, newer)
+        await view.host.resolve_conflict(holds, ends.id, Resolution.SUPERSEDE)
+        undo = view.item_url("memories", ends.id, "restore")
+        view.say(f"the {choice} one holds{_settled_with(ends, holds)}", undo=undo, back=here)
     return view.to(here)
+
+
+def _settled_with(ends: ShownMemory, holds: ShownMemory) -> str:
+    """Return in words which other pairs a memory takes along that ends."""
+    count = len({*ends.contested_with} - {holds.id})
+    if not count:
+        return ""
+    pairs = "1 other pair of the one that ends is" if count == 1 else f"{count} other pairs of the one that ends are"
+    return f"; {pairs} settled with it, also if this is undone"
 
 
 ROUTES = (("GET", "contested", _show), ("POST", "contested", _decide))

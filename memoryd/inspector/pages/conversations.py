@@ -14,6 +14,7 @@ from memoryd.model.memory import ShownMemory
 
 PAGE_SIZE = 50
 MOST_CALL = 4_000  # characters of the arguments of a tool call, and of metadata
+MOST_LISTED = 50  # memories that would go with a conversation
 MOST_LEARNT = 500  # memories of one conversation that are shown at its messages
 
 
@@ -76,7 +77,10 @@ async def _message(view: View) -> Response:
 async def _preview(view: View) -> Response:
     shared, with_memories = bool(view.asked("shared")), bool(view.asked("with_memories"))
     gone = await view.client.delete_thread(view.asked("id"), shared=shared, with_memories=with_memories, dry_run=True)
-    return view.page("delete_thread.html", gone=gone, shared=shared, with_memories=with_memories)
+    some = gone.memory_ids[:MOST_LISTED]
+    found = await asyncio.gather(*(view.client.get(memory_id) for memory_id in some), return_exceptions=True)
+    memories = [memory for memory in found if isinstance(memory, ShownMemory)]  # the others went meanwhile
+    return view.page("delete_thread.html", gone=gone, shared=shared, with_memories=with_memories, memories=memories)
 
 
 async def _delete(view: View) -> Response:

@@ -61,13 +61,21 @@ async def _revoke(view: View) -> Response:
 
 async def _preview(view: View) -> Response:
     gone = await view.host.delete_grant_memories(view.part("id"), dry_run=True)
-    return view.page("clean_grant.html", gone=gone, grant_id=view.part("id"))
+    written = await view.host.grant_memories(view.part("id"), page_size=50)
+    return view.page(
+        "clean_grant.html",
+        gone=gone,
+        grant_id=view.part("id"),
+        memories=written.memories,
+        more=bool(written.next_page_token),
+    )
 
 
 async def _clean(view: View) -> Response:
     purge = bool(view.form.get("purge"))
     gone = await view.host.delete_grant_memories(view.part("id"), purge=purge)
-    view.say(f"{'erased' if purge else 'deleted'} {gone.deleted_count} memories that came through it")
+    count = "1 memory" if gone.deleted_count == 1 else f"{gone.deleted_count} memories"
+    view.say(f"{'erased' if purge else 'deleted'} {count} that came through it; its messages and notes stay")
     return view.to(view.item_url("grants", view.part("id")))
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from memory_client import Filter, Kind, Page
 from starlette.responses import Response
 
 from memoryd.errors import InvalidArgument, LimitExceeded
-from memoryd.inspector.view import View
+from memoryd.inspector.view import LABELS as VIEW_LABELS
+from memoryd.inspector.view import View, in_words_of
 
 PAGE_SIZE = 50
 FIRST_YEAR, LAST_YEAR = 2, 9998  # of days: there are hours of another day before and after
@@ -73,6 +75,8 @@ async def _shown(view: View, status: int = 0, error: str = "") -> Response:
         memories=page.memories,
         next_token=page.next_page_token,
         live_count=sum(count.count for count in stats.counts if count.state.value == "live"),
+        deleted_count=sum(count.count for count in stats.counts if count.state.value == "deleted"),
+        gone=[one for one in view.session.gone.values() if one.whose == view.whose],
         all_count=sum(count.count for count in stats.counts),
         kinds=KINDS,
         page_size=PAGE_SIZE,
@@ -85,6 +89,11 @@ async def _shown(view: View, status: int = 0, error: str = "") -> Response:
 def list_of(text: str) -> list[str]:
     """Return the parts of a text with commas between them."""
     return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def counted(ids: Sequence[str]) -> str:
+    """Return in words how many memories there are, and which one if there is one."""
+    return f"memory {ids[0][:8]}" if len(ids) == 1 else f"{len(ids)} memories"
 
 
 WHY_REFUSED = {
@@ -112,11 +121,11 @@ async def _add(view: View) -> Response:
             subjects=subjects,
         )
     except (InvalidArgument, LimitExceeded) as error:
-        return await _shown(view, 400, error.message)
+        return await _shown(view, 400, in_words_of({**VIEW_LABELS, "subjects": "About"}, error))
     if result.memory is None:
         return await _shown(view, 400, refused(result.rejection))
-    replaces = f"; it replaces {len(result.superseded_ids)}" if result.superseded_ids else ""
-    contested = f"; {len(result.contested_ids)} contest it" if result.contested_ids else ""
+    replaces = f"; it replaces {counted(result.superseded_ids)}" if result.superseded_ids else ""
+    contested = f"; it contradicts {counted(result.contested_ids)}" if result.contested_ids else ""
     done = "stored" if result.outcome.value in {"inserted", "superseded"} else result.outcome.value
     undo = view.item_url("memories", result.memory.id, "undo") if done == "stored" else ""
     view.say(f"{done} {result.memory.id[:8]}{replaces}{contested}", undo=undo, restore=" ".join(result.superseded_ids))

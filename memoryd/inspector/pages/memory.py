@@ -6,22 +6,40 @@ import asyncio
 
 from starlette.responses import Response
 
-from memoryd.errors import Conflict, InvalidArgument, LimitExceeded
-from memoryd.inspector.pages.memories import list_of, refused
+from memoryd.errors import Conflict, InvalidArgument, LimitExceeded, NotFound
+from memoryd.inspector.pages.memories import counted, list_of, refused
 from memoryd.inspector.view import View
+from memoryd.model.memory import ShownMemory
 
 MOST_HISTORY = 40  # steps that are shown
 
 
 async def _shown(view: View, status: int = 200, error: str = "") -> Response:
     memory_id = view.part("id")
-    memory = await view.client.get(memory_id)
-    history, conflicts = await asyncio.gather(view.client.history(memory.id), view.host.detect_conflicts(memory))
+    try:
+        memory = await view.client.get(memory_id)
+    except NotFound:
+        return view.page("missing_memory.html", 404, memory_id=memory_id)
+    history, conflicts, is_thread_there = await asyncio.gather(
+        view.client.history(memory.id), view.host.detect_conflicts(memory), _is_thread_there(view, memory)
+    )
     return view.page(
         "memory.html", status, memory=memory, history=history.memories[-MOST_HISTORY:], missing_ids=history.missing_ids,
+        is_thread_there=is_thread_there,
         earlier_count=max(0, len(history.memories) - MOST_HISTORY), conflicts=conflicts, error=error,
         action=lambda name: view.item_url("memories", memory.id, name),
     )  # fmt: skip
+
+
+async def _is_thread_there(view: View, memory: ShownMemory) -> bool:
+    """Whether the conversation that a memory was learnt from was not erased since."""
+    if not memory.source.thread_id:
+        return False
+    try:
+        await view.client.thread(memory.source.thread_id, shared=bool(memory.scope.chat_id))
+    except NotFound:
+        return False
+    return True
 
 
 async def _show(view: View) -> Response:
@@ -42,7 +60,7 @@ async def _correct(view: View) -> Response:
 
 async def _confirm(view: View) -> Response:
     done = await view.client.confirm(view.part("id"))
-    replaced = f", and replaced {len(done.superseded_ids)} that contested it" if done.superseded_ids else ""
+    replaced = f", and replaced {counted(done.superseded_ids)} that contested it" if done.superseded_ids else ""
     view.say(f"confirmed{replaced}; nothing automatic ends it any more")
     return view.to(view.came_from(view.item_url("memories", done.memory.id)))
 
@@ -66,10 +84,13 @@ async def _erase(view: View) -> Response:
 async def _delete(view: View) -> Response:
     memory_id = view.part("id")
     purge = bool(view.form.get("purge"))
+    kept = await view.client.get(memory_id)
     gone = await view.client.delete(memory_id, purge=purge)
     if purge:
+        view.session.gone.pop(memory_id, None)
         view.say(f"erased {memory_id[:8]} for good")
     else:
+        view.note_gone(kept, gone.purge_time)
         until = f" until {gone.purge_time.astimezone():%Y-%m-%d}" if gone.purge_time else ""
         view.say(
             f"deleted {memory_id[:8]}; it can be taken back{until}",
@@ -80,6 +101,7 @@ async def _delete(view: View) -> Response:
 
 async def _restore(view: View) -> Response:
     memory = await view.client.restore(view.part("id"))
+    view.session.gone.pop(memory.id, None)
     still = "; something newer still replaces it" if memory.superseded_by else ""
     view.say(f"took back {memory.id[:8]}{still}")
     return view.to(view.came_from(view.item_url("memories", memory.id)))

@@ -60,14 +60,15 @@ async def _change(view: View) -> Response:
     kept = await view.client.note(path, shared=view.is_shared)
     try:
         content = _content(text, is_json=kept.now.is_json)
-        await view.client.put_note(path, content, shared=view.is_shared, **_settings(kept, view.sources.now()))
+        put = await view.client.put_note(path, content, shared=view.is_shared, **_settings(kept, view.sources.now()))
     except ValueError:
         return await _one(view, path, 400, "That is not JSON.")
     except Conflict:
         return await _one(view, path, 409, "It was changed meanwhile: below is what it says now, and what you typed.")
     except (InvalidArgument, LimitExceeded) as error:
         return await _one(view, path, 400, error.message)
-    view.say("the note is kept; its former versions are below it")
+    changed = put.revision != kept.revision
+    view.say("the note is kept; its former versions are below it" if changed else "it says that already")
     return view.to(view.url("notes/one", path=path))
 
 

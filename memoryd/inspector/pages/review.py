@@ -6,11 +6,13 @@ from collections.abc import Sequence
 
 from starlette.responses import Response
 
+from memoryd.inspector.shown_text import in_words
 from memoryd.inspector.view import View
 from memoryd.model.learnt import Proposal
 
 PAGE_SIZE = 50
 MOST = 1000  # that are asked for
+MOST_IN_WORDS = 80  # characters of what was approved
 
 
 async def _show(view: View) -> Response:
@@ -29,7 +31,8 @@ async def _decide(view: View) -> Response:
     proposal_id = view.part("id")
     if view.form.get("choice") == "approve":
         result = await view.host.approve_proposal(proposal_id, content=view.form.get("content", "").strip())
-        view.say(f"approved: {result.outcome.value}" + (f", {result.rejection}" if result.rejection else ""))
+        what = in_words(result.memory.content, MOST_IN_WORDS) if result.memory else proposal_id[:8]
+        view.say(f"approved, {result.outcome.value}: {what}" + (f" ({result.rejection})" if result.rejection else ""))
     else:
         await view.host.reject_proposal(proposal_id)
         view.say("rejected; the same is not proposed again")

@@ -1,6 +1,8 @@
 // Keys for what the page offers anyway: nothing here is needed, and nothing is asked of any server.
 "use strict";
 
+document.documentElement.classList.add("scripts"); // what the pages say of keys is shown
+
 const typing = (element) => element.closest("input, textarea, select, [contenteditable]") !== null;
 const items = () => [...document.querySelectorAll(".item")].filter((item) => item.offsetParent !== null);
 

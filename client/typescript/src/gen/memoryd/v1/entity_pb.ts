@@ -16,7 +16,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file memoryd/v1/entity.proto.
  */
 export const file_memoryd_v1_entity: GenFile = /*@__PURE__*/
-  fileDesc("ChdtZW1vcnlkL3YxL2VudGl0eS5wcm90bxIKbWVtb3J5ZC52MSLFAgoGRW50aXR5EgoKAmlkGAEgASgJEhAKCGFnZW50X2lkGAIgASgJEiAKBXNjb3BlGAMgASgLMhEubWVtb3J5ZC52MS5TY29wZRIkCgR0eXBlGAQgASgOMhYubWVtb3J5ZC52MS5FbnRpdHlUeXBlEgwKBG5hbWUYBSABKAkSDwoHYWxpYXNlcxgGIAMoCRIRCglyZWxhdGlvbnMYByADKAkSDwoHc3VtbWFyeRgIIAEoCRIVCg1tZW50aW9uX2NvdW50GAkgASgDEjMKD2ZpcnN0X3NlZW5fdGltZRgKIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMgoObGFzdF9zZWVuX3RpbWUYCyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhIKCm1lcmdlZF9pZHMYDCADKAkq1QEKCkVudGl0eVR5cGUSGwoXRU5USVRZX1RZUEVfVU5TUEVDSUZJRUQQABIWChJFTlRJVFlfVFlQRV9QRVJTT04QARIcChhFTlRJVFlfVFlQRV9PUkdBTklaQVRJT04QAhIXChNFTlRJVFlfVFlQRV9QUk9KRUNUEAMSGAoURU5USVRZX1RZUEVfTE9DQVRJT04QBBIVChFFTlRJVFlfVFlQRV9FTUFJTBAFEhMKD0VOVElUWV9UWVBFX1VSTBAGEhUKEUVOVElUWV9UWVBFX09USEVSEAdiBnByb3RvMw", [file_google_protobuf_timestamp, file_memoryd_v1_memory]);
+  fileDesc("ChdtZW1vcnlkL3YxL2VudGl0eS5wcm90bxIKbWVtb3J5ZC52MSLbAgoGRW50aXR5EgoKAmlkGAEgASgJEhAKCGFnZW50X2lkGAIgASgJEiAKBXNjb3BlGAMgASgLMhEubWVtb3J5ZC52MS5TY29wZRIkCgR0eXBlGAQgASgOMhYubWVtb3J5ZC52MS5FbnRpdHlUeXBlEgwKBG5hbWUYBSABKAkSDwoHYWxpYXNlcxgGIAMoCRIRCglyZWxhdGlvbnMYByADKAkSDwoHc3VtbWFyeRgIIAEoCRIVCg1tZW50aW9uX2NvdW50GAkgASgDEjMKD2ZpcnN0X3NlZW5fdGltZRgKIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMgoObGFzdF9zZWVuX3RpbWUYCyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhIKCm1lcmdlZF9pZHMYDCADKAkSFAoMbWVyZ2VkX25hbWVzGA0gAygJKtUBCgpFbnRpdHlUeXBlEhsKF0VOVElUWV9UWVBFX1VOU1BFQ0lGSUVEEAASFgoSRU5USVRZX1RZUEVfUEVSU09OEAESHAoYRU5USVRZX1RZUEVfT1JHQU5JWkFUSU9OEAISFwoTRU5USVRZX1RZUEVfUFJPSkVDVBADEhgKFEVOVElUWV9UWVBFX0xPQ0FUSU9OEAQSFQoRRU5USVRZX1RZUEVfRU1BSUwQBRITCg9FTlRJVFlfVFlQRV9VUkwQBhIVChFFTlRJVFlfVFlQRV9PVEhFUhAHYgZwcm90bzM", [file_google_protobuf_timestamp, file_memoryd_v1_memory]);
 
 /**
  * Someone or something that memories of one scope name.
@@ -108,6 +108,13 @@ export type Entity = Message<"memoryd.v1.Entity"> & {
    * @generated from field: repeated string merged_ids = 12;
    */
   mergedIds: string[];
+
+  /**
+   * What each of them was called by itself, in their order. Output only.
+   *
+   * @generated from field: repeated string merged_names = 13;
+   */
+  mergedNames: string[];
 };
 
 /**
