@@ -139,7 +139,8 @@ class Learners:
             names.append(f"{parked} threads cannot be learnt from, and are parked; see: memoryd jobs list")
         proposals = await self._ports.store.work.proposal_count()
         if proposals:
-            names.append(f"{proposals} learnt facts wait for approval; see: memoryd review list")
+            waits = "1 learnt fact waits" if proposals == 1 else f"{proposals} learnt facts wait"
+            names.append(f"{waits} for approval; see: memoryd review list")
         return names
 
     async def close(self) -> None:

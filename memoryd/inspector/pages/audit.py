@@ -34,7 +34,7 @@ async def _show(view: View) -> Response:
     records: list[dict[str, Any]] = []
     try:
         found = await asyncio.to_thread(view.sources.audit, SHOWN, lambda record: _matches(record, asked))
-        records = list(found)
+        records = sorted(found, key=lambda record: str(record["time"]), reverse=True)  # lines of what repeats come late
     except OSError as error:
         fault = f"{error.filename}: {error.strerror}"
     follows = bool(view.asked("follow"))
