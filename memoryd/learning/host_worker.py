@@ -15,6 +15,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from memoryd.domain.clock import holds
+from memoryd.domain.conversation.sessions import session_change
 from memoryd.domain.idempotency import IdempotentRequest, memory_now, statements_of
 from memoryd.domain.pipeline import Decision, Write, answering, carry_out, decide_and_commit
 from memoryd.domain.ports import Ports
@@ -26,8 +27,8 @@ from memoryd.learning.extractor import Learnt
 from memoryd.learning.writing import Judged, Offered, embedded, judged, offered, quota_locks
 from memoryd.model import limits
 from memoryd.model.caller import Caller
-from memoryd.model.change import ChangeSet, ConversationChange, RecordedRequest
-from memoryd.model.conversation import Message, Role, Session, SessionState
+from memoryd.model.change import ChangeSet, RecordedRequest
+from memoryd.model.conversation import Message, Role, Session, SessionState, Thread
 from memoryd.model.embedding import Embedded
 from memoryd.model.learnt import SaidFact, SessionKey
 from memoryd.model.receipt import AddReceipt, Rejection, StatementOutcome
@@ -108,6 +109,15 @@ def _is_leased(session: Session, worker: str, now: datetime) -> bool:
     return holds(session.lease_time, now, 2 * LEASE) and session.lease_by != worker
 
 
+async def _thread_and_session(key: SessionKey, ports: Ports) -> tuple[Thread, Session]:
+    """Return a session, and first its thread, on which what changes of it is decided; ThreadNotFound."""
+    thread = await ports.store.conversations.thread(key.owner, key.thread_id)
+    known = await ports.store.conversations.session(key.owner, key.thread_id, key.session_id)
+    if thread is None or known is None:
+        raise ThreadNotFound(f"there is no session {key.session_id!r} in that thread", field="session")
+    return thread, known
+
+
 async def _leased(key: SessionKey, worker: str, ports: Ports, now: datetime) -> Session:
     """Lease a session to a worker, or renew its lease, and return it; Conflict where another one has it."""
     worker = check_id(worker, "worker")
@@ -115,16 +125,13 @@ async def _leased(key: SessionKey, worker: str, ports: Ports, now: datetime) -> 
         raise InvalidArgument("worker is empty; say who works on the session", field="worker")
 
     async def decide() -> Decision[Session]:
-        known = await ports.store.conversations.session(key.owner, key.thread_id, key.session_id)
-        if known is None:
-            raise ThreadNotFound(f"there is no session {key.session_id!r} in that thread", field="session")
+        thread, known = await _thread_and_session(key, ports)
         if _is_leased(known, worker, now):
             raise Conflict(f"{known.lease_by} works on the session; take another one", field="session")
         if known.state is not SessionState.PENDING:  # no one works on it
             return Decision(None, answering(known))
         session = replace(known, lease_by=worker, lease_time=now + LEASE)
-        change = ChangeSet(conversation=ConversationChange(key.owner, sessions=(session,)))
-        return Decision(change, answering(session))
+        return Decision(session_change(session, thread, ports), answering(session))
 
     return await decide_and_commit([thread_lock(key.owner, key.thread_id)], decide, ports, now=now, grant_id="")
 
@@ -164,17 +171,17 @@ async def session_messages(
 
 async def complete_session(key: SessionKey, worker: str, ports: Ports, *, now: datetime) -> Session:
     """Note that a session was learnt from; one that is noted so stays as it is."""
-    session = await _leased(key, worker, ports, now)
-    if session.state is SessionState.OPEN:
-        raise Conflict("the session goes on; end it first", field="session")
+    await _leased(key, worker, ports, now)
 
     async def decide() -> Decision[Session]:
-        known = await ports.store.conversations.session(key.owner, key.thread_id, key.session_id)
-        if known is None:
-            raise ThreadNotFound(f"there is no session {key.session_id!r} in that thread", field="session")
+        thread, known = await _thread_and_session(key, ports)
+        if _is_leased(known, worker, now):
+            raise Conflict(f"{known.lease_by} works on the session; take another one", field="session")
+        if known.state is SessionState.OPEN:
+            raise Conflict("the session goes on; end it first", field="session")
         done = replace(known, state=SessionState.DONE, lease_by="", lease_time=None)
-        change = ChangeSet(conversation=ConversationChange(key.owner, sessions=(done,)))
-        return Decision(change if known.state is SessionState.PENDING else None, answering(done))
+        change = session_change(done, thread, ports) if known.state is SessionState.PENDING else None
+        return Decision(change, answering(done))
 
     return await decide_and_commit([thread_lock(key.owner, key.thread_id)], decide, ports, now=now, grant_id="")
 

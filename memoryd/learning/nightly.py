@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from memoryd.domain.conversation.sessions import session_change
 from memoryd.domain.pipeline import Decision, decide_and_commit, no_answer
 from memoryd.domain.ports import Ports
 from memoryd.domain.shared import thread_lock
-from memoryd.model.change import ChangeSet, ConversationChange
 from memoryd.model.conversation import Session, SessionState
 from memoryd.model.work import EXTRACTION_JOB
 
@@ -42,10 +42,11 @@ async def complete(session: Session, ports: Ports, *, now: datetime) -> None:
     """Note a session as done, unless it goes on or is gone."""
 
     async def decide() -> Decision[None]:
+        thread = await ports.store.conversations.thread(session.owner, session.thread_id)
         known = await ports.store.conversations.session(session.owner, session.thread_id, session.id)
-        if known is None or known.state is not SessionState.PENDING:
+        if thread is None or known is None or known.state is not SessionState.PENDING:
             return Decision(None, no_answer)
         done = replace(known, state=SessionState.DONE)
-        return Decision(ChangeSet(conversation=ConversationChange(session.owner, sessions=(done,))), no_answer)
+        return Decision(session_change(done, thread, ports), no_answer)
 
     await decide_and_commit([thread_lock(session.owner, session.thread_id)], decide, ports, now=now, grant_id="")

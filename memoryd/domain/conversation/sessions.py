@@ -2,6 +2,8 @@
 Sessions: when one begins, when it ends, and what it counts.
 
 A session's row is written when it opens and when it ends; what it counts in between is the difference of its thread.
+Each change of a session is one of its thread as well: of two that decide on a session, at whatever daemon, one decides
+again.
 """
 
 from __future__ import annotations
@@ -11,10 +13,11 @@ from datetime import datetime, timedelta
 
 from memoryd.domain.clock import AHEAD
 from memoryd.domain.ports import Ports
+from memoryd.model.change import ChangeSet, ConversationChange
 from memoryd.model.conversation import Session, SessionState, Thread
 from memoryd.model.trust import Trust
 
-__all__ = ["ended", "is_idle", "opened", "session_for", "session_now", "updated"]
+__all__ = ["ended", "is_idle", "opened", "session_change", "session_for", "session_now", "updated"]
 
 
 def session_now(session: Session, thread: Thread | None) -> Session:
@@ -86,6 +89,13 @@ def is_idle(thread: Thread, ports: Ports, now: datetime) -> bool:
     if not minutes or ports.doubt(now) or ports.is_behind(now):
         return False
     return now - thread.update_time >= timedelta(minutes=minutes) or thread.update_time - now > AHEAD
+
+
+def session_change(session: Session, thread: Thread, ports: Ports) -> ChangeSet:
+    """Return the change of a session alone; `thread` is that of it, read before the session was."""
+    ports.shared.last_threads.take(thread.owner, thread.id)  # it is another one from here on
+    changed = replace(thread, revision=thread.revision + 1)
+    return ChangeSet(conversation=ConversationChange(thread.owner, threads=(changed,), sessions=(session,)))
 
 
 async def session_for(

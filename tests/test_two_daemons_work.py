@@ -1,0 +1,103 @@
+"""Several daemons before one store: of what one has to do, one does it, and the others do something else."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+from datetime import timedelta
+
+import pytest
+
+from memoryd.errors import Conflict
+from memoryd.learning.host_worker import LEASE, complete_session, session_messages
+from memoryd.learning.nightly import complete
+from memoryd.model.conversation import SessionState
+from memoryd.model.learnt import SessionKey
+from memoryd.model.message_draft import MessageDraft
+from memoryd.model.scope import Owner
+from tests.builders import ALICE, Local, open_duckdb, ports_over, ram_store
+from tests.shared_store import StoreView
+
+OWNER = Owner("default", ALICE)
+
+
+@pytest.fixture(params=["ram", "duckdb"])
+def store(request, folder):
+    return ram_store() if request.param == "ram" else open_duckdb(folder)
+
+
+@pytest.fixture
+async def daemons(store):
+    """Ports of three daemons."""
+    async with AsyncExitStack() as stack:
+        yield [await stack.enter_async_context(ports_over(StoreView(store))) for _ in range(3)]
+
+
+async def ended_session(ports, clock, thread_id="t"):
+    """A session that waits to be learnt from."""
+    host = Local(ports, clock, user_id="alice")
+    await host.append(thread_id, [MessageDraft(content="hello there")])
+    ended = await host.end_session(thread_id)
+    return SessionKey(OWNER, thread_id, ended.id)
+
+
+async def test_a_session_that_workers_of_all_daemons_want_at_once_is_leased_to_one(daemons, clock):
+    for n in range(5):
+        key = await ended_session(daemons[0], clock, f"t{n}")
+        asked = (session_messages(key, f"worker{n}", daemons[n % 3], now=clock(), page_size=10) for n in range(6))
+        got = await asyncio.gather(*asked, return_exceptions=True)
+        leased = [one[2].lease_by for one in got if not isinstance(one, BaseException)]
+        assert 1 == len(leased), got
+        assert all(isinstance(one, Conflict) for one in got if isinstance(one, BaseException))
+        known = await daemons[1].store.conversations.session(OWNER, f"t{n}", key.session_id)
+        assert leased == [known.lease_by]
+
+
+async def test_a_session_that_goes_on_at_one_while_it_is_completed_at_another_is_not_lost(daemons, clock):
+    one, other, _ = daemons
+    key = await ended_session(one, clock)
+    await session_messages(key, "worker", other, now=clock())
+    host = Local(one, clock, user_id="alice")
+    write, meanwhile = other.store.commits.write, []
+
+    async def late(*changes):
+        if not meanwhile:
+            meanwhile.append(True)
+            await host.append("t", [MessageDraft(content="and one thing more")], session_id=key.session_id)
+        await write(*changes)
+
+    other.store.commits.write = late
+    with pytest.raises(Conflict, match="goes on"):
+        await complete_session(key, "worker", other, now=clock())
+    [session] = (await host.sessions("t")).sessions
+    assert (SessionState.OPEN, 2) == (session.state, session.message_count)
+
+
+async def test_a_night_completes_no_session_that_goes_on_elsewhere(daemons, clock):
+    one, other, _ = daemons
+    key = await ended_session(one, clock)
+    known = await other.store.conversations.session(OWNER, "t", key.session_id)
+    host = Local(one, clock, user_id="alice")
+    write, meanwhile = other.store.commits.write, []
+
+    async def late(*changes):
+        if not meanwhile:
+            meanwhile.append(True)
+            await host.append("t", [MessageDraft(content="and one thing more")], session_id=key.session_id)
+        await write(*changes)
+
+    other.store.commits.write = late
+    await complete(known, other, now=clock())
+    assert SessionState.OPEN is (await one.store.conversations.session(OWNER, "t", key.session_id)).state
+
+
+async def test_a_lease_that_has_ended_is_taken_by_another_and_only_that_one_completes(daemons, clock):
+    one, other, third = daemons
+    key = await ended_session(one, clock)
+    await session_messages(key, "first", one, now=clock())
+    later = clock() + 3 * LEASE + timedelta(seconds=1)
+    await session_messages(key, "second", other, now=later)
+    with pytest.raises(Conflict, match="second works on"):
+        await complete_session(key, "first", third, now=later)
+    done = await complete_session(key, "second", third, now=later)
+    assert SessionState.DONE is done.state
