@@ -201,7 +201,7 @@ def test_a_change_of_several_owners_is_split_and_nothing_of_it_is_lost():
         counters={CounterName("messages:f"): 7}, counters_before={CounterName("messages:f"): 3},
         forget_counters=(CounterName("messages:g"),), message_vectors_of="f",
         leases=(Lease("gc", "r", NOW),), leases_before={"gc": None}, freed_leases=(Lease("decay", "r", NOW),),
-        runs=(Run(id="r", job="gc", state=RunState.DONE, start_time=NOW),),
+        runs=(Run(id="r", job="gc", state=RunState.DONE, start_time=NOW),), stop_runs=("s",),
         work=(Work(kind="extraction", owner=of_alice, thread_id="t", due_time=NOW),),
         proposals=(proposal(of_alice),), decided=(proposal(of_team),),
         rebuild=of_team,

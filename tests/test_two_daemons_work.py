@@ -8,6 +8,8 @@ from datetime import timedelta
 
 import pytest
 
+from memoryd.daemon.config import Config
+from memoryd.daemon.jobs import Job, Jobs
 from memoryd.errors import Conflict
 from memoryd.learning.host_worker import LEASE, complete_session, session_messages
 from memoryd.learning.nightly import complete
@@ -15,8 +17,10 @@ from memoryd.model.conversation import SessionState
 from memoryd.model.learnt import SessionKey
 from memoryd.model.message_draft import MessageDraft
 from memoryd.model.scope import Owner
+from memoryd.model.work import RunState
 from tests.builders import ALICE, Local, open_duckdb, ports_over, ram_store
 from tests.shared_store import StoreView
+from tests.support import PATIENCE_S
 
 OWNER = Owner("default", ALICE)
 
@@ -101,3 +105,41 @@ async def test_a_lease_that_has_ended_is_taken_by_another_and_only_that_one_comp
         await complete_session(key, "first", third, now=later)
     done = await complete_session(key, "second", third, now=later)
     assert SessionState.DONE is done.state
+
+
+def jobs_of(daemons, clock, run) -> list[Jobs]:
+    return [Jobs(ports, Config(), {"gc": Job("gc", "x", run)}, clock) for ports in daemons]
+
+
+async def test_a_job_is_run_by_one_of_all_that_start_it_at_once(daemons, clock):
+    ran = []
+
+    async def count(progress):
+        ran.append(progress)
+        await asyncio.sleep(0.05)
+        return {}
+
+    copies = jobs_of(daemons, clock, count)
+    got = await asyncio.gather(*(jobs.start("gc") for jobs in copies), return_exceptions=True)
+    assert 2 == sum(isinstance(one, Conflict) for one in got)
+    for jobs in copies:
+        await jobs.stop()
+    assert 1 == len(ran)
+
+
+async def test_a_run_is_stopped_through_any_daemon(daemons, clock, monkeypatch):
+    monkeypatch.setattr("memoryd.daemon.jobs.LOOK_FOR_STOP_S", 0.02)
+
+    async def long(progress):
+        progress.counts["moved"] = 1
+        await asyncio.sleep(PATIENCE_S)
+        return {}
+
+    one, other, _ = jobs_of(daemons, clock, long)
+    begun = await one.start("gc")
+    told = await other.cancel(begun.id[:12])
+    assert (RunState.RUNNING, True) == (told.state, told.stop_requested)
+    await asyncio.wait_for(asyncio.wait([one._running["gc"][2]]), PATIENCE_S / 2)
+    run = await other.find(begun.id)
+    assert (RunState.CANCELLED, {"moved": 1}, False) == (run.state, dict(run.counts), run.stop_requested)
+    assert run == await other.cancel(begun.id)  # what has ended stays as it is

@@ -94,7 +94,8 @@ def _list(client: Client, args: argparse.Namespace) -> int:
 
 def _how(run: Run) -> str:
     if run.state is RunState.RUNNING:
-        return "running" + (f" {run.done_count}/{run.total_count}" if run.total_count else "")
+        far = f" {run.done_count}/{run.total_count}" if run.total_count else ""
+        return f"running{far}{', asked to stop' if run.stop_requested else ''}"
     state = run.state.value + (" (dry run)" if run.dry_run else "")
     return state if run.end_time is None else f"{state} in {(run.end_time - run.start_time).total_seconds():.1f} s"
 

@@ -37,6 +37,7 @@ __all__ = ["Job", "Jobs", "Progress", "lease", "look_at_clock"]
 
 LEASE = timedelta(minutes=1)  # after a kill no one runs a job for so long
 RENEW_S = 15.0  # before a lease ends, that of a long run is renewed
+LOOK_FOR_STOP_S = 3.0  # so late is it noticed that another daemon was asked to stop a run
 CLOCK_NOTED = timedelta(hours=1)  # so often is the time written down
 LAST_RUNS = 20  # the last that was no dry run is shown
 MOST_UNWRITTEN = 20  # runs that are told although the store has no room to note them
@@ -195,14 +196,19 @@ class Jobs:
         return await begun[1] if dry_run else begun[0]
 
     async def cancel(self, run_id: str) -> Run:
-        """End a run: what it has done stays done, and the next run goes on."""
+        """
+        End a run: what it has done stays done, and the next run goes on.
+
+        One that another daemon runs is asked to stop, which it does when it looks next.
+        """
         latest = await self.find(run_id)
-        for run, _, task in self._running.values():
-            if run.id == latest.id:
-                task.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    await asyncio.wait([task], timeout=1.0)
-                break
+        task = next((task for run, _, task in self._running.values() if run.id == latest.id), None)
+        if task is not None:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.wait([task], timeout=1.0)
+        elif latest.state is RunState.RUNNING:
+            await self._ports.store.commits.write(ChangeSet(stop_runs=(latest.id,)))
         return await self.find(latest.id)
 
     async def find(self, run_id: str) -> Run:
@@ -293,7 +299,8 @@ class Jobs:
 
     async def _to_its_end(self, run: Run, progress: Progress) -> Run:
         context = CallContext(time=run.start_time, call=secrets.token_hex(6), rpc=run.job, door="daemon")
-        began, renewing = time.monotonic(), asyncio.create_task(self._renew(run))
+        began = time.monotonic()
+        beside = [asyncio.create_task(work) for work in (self._renew(run), self._stop_if_asked(run))]
         state, counts, error = RunState.DONE, {}, ""
         try:
             with in_call(context):
@@ -302,7 +309,8 @@ class Jobs:
             state, counts = RunState.CANCELLED, dict(progress.counts)
         except Exception as fault:  # noqa: BLE001  the daemon serves all the same, and tries again later
             state, counts, error = RunState.FAILED, dict(progress.counts), message_of(fault)
-        renewing.cancel()
+        for task in beside:
+            task.cancel()
         done = replace(
             run, state=state, end_time=self._clock(), done_count=progress.done_count,
             total_count=progress.total_count, counts=counts, error=error,
@@ -337,6 +345,15 @@ class Jobs:
         marks = {done.job: done.start_time} if is_over else {}
         freed = (Lease(done.job, done.id, now),)
         await self._ports.store.commits.write(ChangeSet(marks=marks, freed_leases=freed, runs=(done,)))
+
+    async def _stop_if_asked(self, run: Run) -> None:
+        """Look whether the run was asked to stop at another daemon, until it was."""
+        asked = False
+        while not asked:
+            await asyncio.sleep(LOOK_FOR_STOP_S)
+            with contextlib.suppress(MemorydError):  # it is looked for again
+                asked = any(one.stop_requested for one in await self._ports.store.work.runs(limit=1, prefix=run.id))
+        self._running[run.job][2].cancel()
 
     async def _renew(self, run: Run) -> None:
         while not run.dry_run:

@@ -244,6 +244,8 @@ class ChangeSet:
     """What goes for good by what other fields change, of their owners; see `model.erasure.erased_by`."""
     runs: tuple[Run, ...] = ()
     """Runs of jobs: new ones, and the new state of known ones."""
+    stop_runs: tuple[str, ...] = ()
+    """Runs that are asked to stop, by id; one that has ended stays as it is."""
     based_on: int | None = None
     """The number of the owner's commit on which it was decided; None: it holds whatever was committed since."""
 
@@ -308,6 +310,7 @@ class ChangeSet:
             forget_counters=self.forget_counters,
             message_vectors_of=self.message_vectors_of,
             runs=self.runs,
+            stop_runs=self.stop_runs,
         )
 
     @property

@@ -92,3 +92,5 @@ class Run:
     """What came of it, by name."""
     error: str = ""
     """Why it failed: never content."""
+    stop_requested: bool = False
+    """Whether it was asked to stop, at a daemon that does not run it."""

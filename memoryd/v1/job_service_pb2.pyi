@@ -91,6 +91,7 @@ class JobRun(google.protobuf.message.Message):
     TOTAL_COUNT_FIELD_NUMBER: builtins.int
     COUNTS_FIELD_NUMBER: builtins.int
     ERROR_FIELD_NUMBER: builtins.int
+    STOP_REQUESTED_FIELD_NUMBER: builtins.int
     id: builtins.str
     """Its id."""
     job: builtins.str
@@ -107,6 +108,8 @@ class JobRun(google.protobuf.message.Message):
     """How many there are, as far as is known. Zero: not known."""
     error: builtins.str
     """Why it failed; never content. Empty: it did not."""
+    stop_requested: builtins.bool
+    """Whether it was asked to stop, at a daemon that does not run it: the one that does stops it within seconds."""
     @property
     def start_time(self) -> google.protobuf.timestamp_pb2.Timestamp:
         """When it began."""
@@ -133,10 +136,11 @@ class JobRun(google.protobuf.message.Message):
         total_count: builtins.int = ...,
         counts: collections.abc.Mapping[builtins.str, builtins.int] | None = ...,
         error: builtins.str = ...,
+        stop_requested: builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["end_time", b"end_time", "start_time", b"start_time"]
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["counts", b"counts", "done_count", b"done_count", "dry_run", b"dry_run", "end_time", b"end_time", "error", b"error", "id", b"id", "job", b"job", "start_time", b"start_time", "state", b"state", "total_count", b"total_count", "trigger", b"trigger"]
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["counts", b"counts", "done_count", b"done_count", "dry_run", b"dry_run", "end_time", b"end_time", "error", b"error", "id", b"id", "job", b"job", "start_time", b"start_time", "state", b"state", "stop_requested", b"stop_requested", "total_count", b"total_count", "trigger", b"trigger"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
 
 Global___JobRun: typing_extensions.TypeAlias = JobRun

@@ -113,8 +113,9 @@ class JobServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def CancelJobRun(self, request, context):
-        """Ends a run: what it has done stays done. Idempotent. The caller must be on the admin socket. Errors: NOT_FOUND
-        (RUN_NOT_FOUND): there is no such run; it may be too old.
+        """Ends a run: what it has done stays done. One that another daemon runs is asked to stop (stop_requested), and ends
+        within seconds. Idempotent. The caller must be on the admin socket. Errors: NOT_FOUND (RUN_NOT_FOUND): there is no
+        such run; it may be too old.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

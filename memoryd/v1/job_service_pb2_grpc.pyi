@@ -48,8 +48,9 @@ class JobServiceStub:
     runs it; wait.
     """
     CancelJobRun: grpc.UnaryUnaryMultiCallable[memoryd.v1.job_service_pb2.CancelJobRunRequest, memoryd.v1.job_service_pb2.CancelJobRunResponse]
-    """Ends a run: what it has done stays done. Idempotent. The caller must be on the admin socket. Errors: NOT_FOUND
-    (RUN_NOT_FOUND): there is no such run; it may be too old.
+    """Ends a run: what it has done stays done. One that another daemon runs is asked to stop (stop_requested), and ends
+    within seconds. Idempotent. The caller must be on the admin socket. Errors: NOT_FOUND (RUN_NOT_FOUND): there is no
+    such run; it may be too old.
     """
     ListParkedThreads: grpc.UnaryUnaryMultiCallable[memoryd.v1.job_service_pb2.ListParkedThreadsRequest, memoryd.v1.job_service_pb2.ListParkedThreadsResponse]
     """Lists the threads that a job cannot read and has set aside, the longest first. Idempotent. The caller must be on
@@ -86,8 +87,9 @@ class JobServiceAsyncStub(JobServiceStub):
     runs it; wait.
     """
     CancelJobRun: grpc.aio.UnaryUnaryMultiCallable[memoryd.v1.job_service_pb2.CancelJobRunRequest, memoryd.v1.job_service_pb2.CancelJobRunResponse]  # type: ignore[assignment]
-    """Ends a run: what it has done stays done. Idempotent. The caller must be on the admin socket. Errors: NOT_FOUND
-    (RUN_NOT_FOUND): there is no such run; it may be too old.
+    """Ends a run: what it has done stays done. One that another daemon runs is asked to stop (stop_requested), and ends
+    within seconds. Idempotent. The caller must be on the admin socket. Errors: NOT_FOUND (RUN_NOT_FOUND): there is no
+    such run; it may be too old.
     """
     ListParkedThreads: grpc.aio.UnaryUnaryMultiCallable[memoryd.v1.job_service_pb2.ListParkedThreadsRequest, memoryd.v1.job_service_pb2.ListParkedThreadsResponse]  # type: ignore[assignment]
     """Lists the threads that a job cannot read and has set aside, the longest first. Idempotent. The caller must be on
@@ -151,8 +153,9 @@ class JobServiceServicer(metaclass=abc.ABCMeta):
         request: memoryd.v1.job_service_pb2.CancelJobRunRequest,
         context: _ServicerContext,
     ) -> typing.Union[memoryd.v1.job_service_pb2.CancelJobRunResponse, collections.abc.Awaitable[memoryd.v1.job_service_pb2.CancelJobRunResponse]]:
-        """Ends a run: what it has done stays done. Idempotent. The caller must be on the admin socket. Errors: NOT_FOUND
-        (RUN_NOT_FOUND): there is no such run; it may be too old.
+        """Ends a run: what it has done stays done. One that another daemon runs is asked to stop (stop_requested), and ends
+        within seconds. Idempotent. The caller must be on the admin socket. Errors: NOT_FOUND (RUN_NOT_FOUND): there is no
+        such run; it may be too old.
         """
 
     @abc.abstractmethod

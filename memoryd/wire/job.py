@@ -13,7 +13,7 @@ from memoryd.wire.memory import EnumCodes, set_time, time_from_pb
 __all__ = ["job_from_pb", "job_to_pb", "parked_from_pb", "parked_to_pb", "run_from_pb", "run_to_pb"]
 
 STATE = EnumCodes(RunState, pb, "JOB_RUN_STATE")
-_RUN = ("id", "job", "trigger", "dry_run", "done_count", "total_count", "error")
+_RUN = ("id", "job", "trigger", "dry_run", "done_count", "total_count", "error", "stop_requested")
 _JOB = ("name", "meaning", "schedule", "waiting_count", "parked_count", "attempts", "has_dry_run")
 _PARKED = ("job", "agent_id", "user_id", "chat_id", "thread_id", "seq", "attempts", "error")
 

@@ -27,7 +27,8 @@ async def _run(view: View) -> Response:
 
 async def _cancel(view: View) -> Response:
     run = await view.host.cancel_job_run(view.form.get("run", ""))
-    view.say(f"the run of {run.job} is {run.state.value}")
+    is_asked = run.stop_requested and run.state.value == "running"
+    view.say(f"the run of {run.job} is {'asked to stop, at another daemon' if is_asked else run.state.value}")
     return view.back("jobs", job=run.job)
 
 

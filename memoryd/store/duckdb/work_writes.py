@@ -54,7 +54,7 @@ def write_work(con: duckdb.DuckDBPyConnection, change: ChangeSet) -> None:
         details = {
             "end_time": None if run.end_time is None else to_us(run.end_time), "trigger": run.trigger,
             "dry_run": run.dry_run, "done_count": run.done_count, "total_count": run.total_count,
-            "counts": dict(run.counts), "error": run.error,
+            "counts": dict(run.counts), "error": run.error, "stop_requested": run.stop_requested,
         }  # fmt: skip
         con.execute(
             "INSERT INTO runs VALUES (?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET state = excluded.state,"
@@ -67,3 +67,8 @@ def write_work(con: duckdb.DuckDBPyConnection, change: ChangeSet) -> None:
                 f" (SELECT id FROM runs WHERE job = ? ORDER BY start_time DESC, id LIMIT {MOST_RUNS})",
                 [run.job, run.job],
             )
+    for run_id in change.stop_runs:
+        running = "id = ? AND state = ?", [run_id, RunState.RUNNING.value]
+        for (details,) in con.execute(f"SELECT details FROM runs WHERE {running[0]}", running[1]).fetchall():
+            asked = json.dumps({**json.loads(details), "stop_requested": True})
+            con.execute(f"UPDATE runs SET details = ? WHERE {running[0]}", [asked, *running[1]])

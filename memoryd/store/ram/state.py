@@ -15,7 +15,7 @@ from memoryd.model.grant import Grant, TokenKey
 from memoryd.model.learnt import Proposal
 from memoryd.model.receipt import Name, without_gone
 from memoryd.model.scope import Owner
-from memoryd.model.work import CounterName, Lease, Run, Work
+from memoryd.model.work import CounterName, Lease, Run, RunState, Work
 from memoryd.store.commits import check_counters, check_leases, check_marks
 from memoryd.store.conversations import numbered
 from memoryd.store.ram.notes import NotesByPath
@@ -177,6 +177,10 @@ class RamState:
                 if (work.owner, work.thread_id) not in gone and work.owner != change.purge_owner
             }
         self._note_proposals(change)
+        for run_id in change.stop_runs:
+            run = self.runs.get(run_id)
+            if run is not None and run.state is RunState.RUNNING:
+                self.runs[run_id] = replace(run, stop_requested=True)
         for run in change.runs:
             self.runs[run.id] = run
             of_job = sorted((other for other in self.runs.values() if other.job == run.job), key=latest_first)
