@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections import Counter
 from itertools import cycle
 
 
@@ -21,18 +22,24 @@ class _Commits:
     def __init__(self, commits) -> None:
         self._commits = commits
         self._mine = set()
+        self._owners = Counter()
         self.memories = _Feed(commits.memories, lambda applied: id(applied.change) in self._mine)
+        # what is told of messages and of notes is made of the change: it is known by its owner
+        self.messages = _Feed(commits.messages, lambda applied: applied.change.decided_of in +self._owners)
+        self.notes = _Feed(commits.notes, lambda applied: applied.change.decided_of in +self._owners)
 
     def __getattr__(self, name):
         return getattr(self._commits, name)
 
     async def write(self, *changes) -> None:
-        mine = set(map(id, changes))
+        mine, owners = set(map(id, changes)), Counter(owner for change in changes for owner in change.owners)
         self._mine |= mine
+        self._owners += owners
         try:
             await self._commits.write(*changes)
         finally:
             self._mine -= mine
+            self._owners -= owners
 
 
 class _Feed:

@@ -10,13 +10,17 @@ import pytest
 
 from memoryd.daemon.config import Config
 from memoryd.daemon.jobs import Job, Jobs
+from memoryd.domain.forgetting.elsewhere import PurgesElsewhere
 from memoryd.errors import Conflict
 from memoryd.learning.host_worker import LEASE, complete_session, session_messages
 from memoryd.learning.nightly import complete
 from memoryd.model.conversation import SessionState
 from memoryd.model.learnt import SessionKey
+from memoryd.model.memory import Kind
 from memoryd.model.message_draft import MessageDraft
+from memoryd.model.query import Filter
 from memoryd.model.scope import Owner
+from memoryd.model.talk import MessageSearch
 from memoryd.model.work import RunState
 from tests.builders import ALICE, Local, open_duckdb, ports_over, ram_store
 from tests.shared_store import StoreView
@@ -143,3 +147,30 @@ async def test_a_run_is_stopped_through_any_daemon(daemons, clock, monkeypatch):
     run = await other.find(begun.id)
     assert (RunState.CANCELLED, {"moved": 1}, False) == (run.state, dict(run.counts), run.stop_requested)
     assert run == await other.cancel(begun.id)  # what has ended stays as it is
+
+
+async def test_what_one_purges_leaves_the_memory_of_all_though_no_one_asks(daemons, clock):
+    hosts = [Local(ports, clock, user_id="alice") for ports in daemons]
+    kept, gone = [(await hosts[0].add(text)).memory for text in ("heron at the lighthouse", "my code is 4711")]
+    await hosts[0].append("t", [MessageDraft(content="the code is 4711 indeed")])
+    await hosts[0].put_note("codes/door", "4711", is_searched=True)
+    for host in hosts:
+        assert 2 == len((await host.search("code heron")).hits)
+        await host.search_messages(MessageSearch(text="code"))
+        await host.search("4711", filter=Filter(kinds=frozenset({Kind.NOTE})))
+    looks = [PurgesElsewhere(ports) for ports in daemons]
+    assert [0, 0, 0] == [await look.look() for look in looks]
+    await hosts[0].delete(gone.id, purge=True)
+    await hosts[0].delete_thread("t")
+    await hosts[0].delete_notes("codes/door")
+    told = []
+    daemons[1].indexes.on_lost(lambda: told.append(1))
+    held = [ports.indexes.holds(gone.id) for ports in daemons]
+    assert [False, True, True] == held  # unserved, but there
+    dropped = [await look.look() for look in looks]
+    assert [0, 3, 3] == dropped, "the indexes of memories, of messages and of notes"
+    assert [False] * 3 == [ports.indexes.holds(gone.id) for ports in daemons]
+    assert [1] == told
+    assert [0, 0, 0] == [await look.look() for look in looks]
+    for host in hosts:
+        assert [kept.id] == [hit.memory.id for hit in (await host.search("code heron")).hits]

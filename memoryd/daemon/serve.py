@@ -35,13 +35,12 @@ from memoryd.daemon.servers import Servers
 from memoryd.daemon.status import Running, describe
 from memoryd.daemon.systemd import feed_watchdog, notify, tell_of_start, watchdog_interval_s
 from memoryd.daemon.traces import make_traces
+from memoryd.daemon.upkeep import flush_recalls, upkeep
 from memoryd.daemon.wiring import make_embedder, make_grants, make_ports, now_utc, uptime_s
 from memoryd.domain.background import BackgroundWorker
 from memoryd.domain.clock import CLOCK_SEEN, ClockWatch
-from memoryd.domain.conversation.waking import end_idle_sessions
 from memoryd.domain.forgetting.catch_up import catch_up
 from memoryd.domain.ports import Ports
-from memoryd.domain.retrieval.recall import write_recalls
 from memoryd.embedding.base import Embedder
 from memoryd.errors import EXIT_REFUSED, StoreDamaged, Unavailable
 from memoryd.identity.socket_lease import SocketLease
@@ -55,8 +54,6 @@ __all__ = ["EXIT_FATAL", "EXIT_OK", "serve"]
 
 EXIT_OK = 0
 EXIT_FATAL = 70  # EX_SOFTWARE of sysexits(3): the supervisor restarts the daemon
-RECALL_FLUSH_S = 3.0
-IDLE_SESSIONS_S = 15.0
 TEND_S = 1.0  # a socket whose grant has expired serves no one anyway; within so long it is gone
 WORKERS = 8  # threads for what blocks now and then: starts, searches of files, backups
 REOPEN_AFTER = 10  # of those, and a socket that could not be opened is tried again
@@ -263,7 +260,7 @@ class _Daemon:
             if self._metrics is not None:
                 await asyncio.to_thread(self._metrics.close)
         if self._exit == EXIT_OK:
-            await _flush(ports)
+            await flush_recalls(ports)
             with contextlib.suppress(Unavailable):  # the next start then believes the time before it
                 await look_at_clock(ports, now_utc())
         await self._ship(finish=False)
@@ -301,12 +298,12 @@ class _Daemon:
         backups = self._running.backups
         if backups is not None:
             self._start(backups.serve())
-        self._repeat(lambda: _flush(ports), pause_s=RECALL_FLUSH_S, fault="recalls_not_counted")
+        for step, pause_s, fault in upkeep(ports):
+            self._repeat(step, pause_s=pause_s, fault=fault)
         embedders = (doors.reembedder.serve(), doors.message_embedder.serve())
         own = (self._lag.watch(), garbage.collect(), compile_patterns(self._stop))
         for work in (*own, *embedders, *doors.learners.serve()):
             self._start(work)
-        self._repeat(lambda: _end_idle(ports), pause_s=IDLE_SESSIONS_S, fault="sessions_not_ended")
         if self._config.embedding.reembed:
             doors.reembedder.start()
         self._repeat(self._tender(doors, audit), pause_s=TEND_S, fault="sandboxes_not_tended")
@@ -364,18 +361,6 @@ async def _self_check(ports: Ports) -> None:
     await ports.store.ping()
     async with asyncio.timeout(10):
         await ports.embedder.ping()
-
-
-async def _flush(ports: Ports) -> None:
-    recalls = ports.shared.recalls.take()
-    try:
-        await write_recalls(recalls, ports)
-    except Exception as error:  # noqa: BLE001  counts of recalls may be lost, a search may not fail for them
-        log.warning("recalls_not_counted", error=type(error).__name__, count=sum(map(len, recalls.values())))
-
-
-async def _end_idle(ports: Ports) -> None:
-    await end_idle_sessions(ports, lambda fault: log.warning("session_not_ended", error=fault), now=now_utc())
 
 
 def serve(

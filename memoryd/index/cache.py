@@ -148,6 +148,22 @@ class ScopeIndexes:
                 return index
             await self._fetch(owner, index)
 
+    async def forget_purged(self) -> int:
+        """
+        Drop the indexes of owners of whom others have purged something, and return how many.
+
+        Who asked to be told of what is lost is told in any case: what was purged may be kept elsewhere too.
+        """
+        dropped = 0
+        for owner, index in list(self._ready.items()):
+            head = await self._feed.head(owner)
+            if head.purge_seq > index.commit_seq and self._ready.get(owner) is index:
+                self._drop(owner)
+                dropped += 1
+        for callback in self._when_lost:
+            callback()
+        return dropped
+
     async def _is_filled(self, owner: Owner, index: ScopeIndex) -> bool:
         """Wait for the vectors of an index, also if it is evicted meanwhile; return whether it has got them."""
         filling = self._filling.get(owner)
