@@ -10,6 +10,8 @@ from itertools import cycle
 class StoreView:
     """A store as one of several daemons sees it."""
 
+    is_shared = True
+
     def __init__(self, store) -> None:
         self._store = store
         self.commits = _Commits(store.commits)

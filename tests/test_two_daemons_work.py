@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from contextlib import AsyncExitStack
 from datetime import timedelta
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from memoryd.daemon.config import Config
 from memoryd.daemon.jobs import Job, Jobs
+from memoryd.domain.conversation.embed import MessageEmbedder
 from memoryd.domain.forgetting.elsewhere import PurgesElsewhere
+from memoryd.domain.pages import LEASE as PAGE_LEASE
+from memoryd.domain.pages import done, free, taken
 from memoryd.errors import Conflict
 from memoryd.learning.host_worker import LEASE, complete_session, session_messages
 from memoryd.learning.nightly import complete
@@ -21,8 +27,9 @@ from memoryd.model.message_draft import MessageDraft
 from memoryd.model.query import Filter
 from memoryd.model.scope import Owner
 from memoryd.model.talk import MessageSearch
-from memoryd.model.work import RunState
-from tests.builders import ALICE, Local, open_duckdb, ports_over, ram_store
+from memoryd.model.work import CounterName, RunState
+from memoryd.store.ram.state import _leases_after as leases_after
+from tests.builders import ALICE, NOW, Local, open_duckdb, ports_over, ram_store
 from tests.shared_store import StoreView
 from tests.support import PATIENCE_S
 
@@ -174,3 +181,122 @@ async def test_what_one_purges_leaves_the_memory_of_all_though_no_one_asks(daemo
     assert [0, 0, 0] == [await look.look() for look in looks]
     for host in hosts:
         assert [kept.id] == [hit.memory.id for hit in (await host.search("code heron")).hits]
+
+
+async def many_messages(ports, clock, count: int) -> None:
+    host = Local(ports, clock, user_id="alice")
+    for n in range(0, count, 32):
+        drafts = [MessageDraft(content=f"said {k}") for k in range(n, min(count, n + 32))]
+        await host.append(f"t{n % 5}", drafts)
+
+
+def counted(daemons, clock):
+    """An embedder of messages of each daemon, and how many texts each has embedded."""
+    made = [Counter() for _ in daemons]
+    for ports, texts_of in zip(daemons, made, strict=True):
+        documents = ports.embedder.documents
+
+        async def count(texts, texts_of=texts_of, documents=documents, **more):
+            texts_of.update(texts)
+            await asyncio.sleep(0.02)  # as a model takes its time, the others find pages of their own
+            return await documents(texts, **more)
+
+        ports.embedder.documents = count
+    return [MessageEmbedder(ports, clock, print) for ports in daemons], made
+
+
+async def test_each_daemon_embeds_messages_of_its_own(daemons, clock):
+    await many_messages(daemons[0], clock, 1000)
+    embedders, made = counted(daemons, clock)
+
+    async def embed_all(embedder):
+        while await embedder.step():
+            pass
+
+    await asyncio.gather(*map(embed_all, embedders))
+    every = sum(made, Counter())
+    assert 1000 == len(every) == every.total(), "each text once"
+    assert 2 <= sum(one.total() >= 128 for one in made)
+    work = daemons[0].store.work
+    assert {} == await work.leases()
+    assert 0 == await embedders[1].pending()
+    found = await Local(daemons[2], clock, user_id="alice").search_messages(MessageSearch(text="said 977"))
+    assert "said 977" in [hit.message.content for hit in found.hits]
+
+
+async def test_a_page_whose_daemon_has_gone_is_embedded_by_another_and_the_rest_is_kept(daemons, clock):
+    await many_messages(daemons[0], clock, 300)
+    (gone, other, third), made = counted(daemons, clock)
+
+    async def killed(*given, **more):
+        raise asyncio.CancelledError
+
+    documents, daemons[0].embedder.documents = daemons[0].embedder.documents, killed
+    with pytest.raises(asyncio.CancelledError):
+        await gone.step()
+    daemons[0].embedder.documents = documents
+    while await other.step():  # what comes after that page
+        pass
+    assert 300 - 128 == made[1].total()
+    assert 300 == await third.pending()
+    clock.now += 2 * PAGE_LEASE
+    while await third.step():
+        pass
+    assert (128, 0) == (made[2].total(), await third.pending())
+    assert {} == await daemons[0].store.work.leases()
+
+
+async def test_a_daemon_that_was_taken_for_gone_writes_nothing_twice(daemons, clock):
+    await many_messages(daemons[0], clock, 128)
+    (slow, other, _), made = counted(daemons, clock)
+    documents = daemons[0].embedder.documents
+
+    waits = [True]
+
+    async def late(texts, **more):
+        if waits.pop() if waits else False:
+            clock.now += 2 * PAGE_LEASE
+            while await other.step():
+                pass
+        return await documents(texts, **more)
+
+    daemons[0].embedder.documents = late
+    assert await slow.step()
+    assert not await slow.step()
+    assert 128 == made[1].total()
+    assert {} == await daemons[0].store.work.leases()
+
+
+@given(st.lists(st.tuples(st.sampled_from(["take", "end", "die", "later"]), st.integers(0, 3)), max_size=60))
+def test_pages_are_each_done_once_whatever_order_they_end_in(steps):
+    queue, last, now = CounterName("q"), 50, NOW
+    counter, leases, hands, ended = 0, {}, {}, []
+
+    def written(change):
+        nonlocal counter, leases
+        assert change.counters_before == {queue: counter}
+        leases = leases_after(leases, change)
+        counter = change.counters[queue]
+
+    for what, who in steps:
+        if what == "later":
+            now += PAGE_LEASE
+        elif what == "die":
+            hands.pop(who, None)
+        elif what == "take" and who not in hands:
+            after, until = free(queue, counter, leases, now)
+            end = min(after + 5, last if until is None else min(until, last))
+            if end > after:
+                lease, change = taken(queue, counter, (after, end), f"d{who}", leases, now)
+                written(change)
+                hands[who] = ((after, end), lease)
+        elif what == "end" and who in hands:
+            page, lease = hands.pop(who)
+            change = done(queue, counter, page, lease, leases, now)
+            if change is not None:
+                written(change)
+                ended.append(page)
+    numbers = [n for first, end in ended for n in range(first, end)]
+    assert len(numbers) == len(set(numbers))
+    assert set(range(counter)) <= set(numbers)
+    assert all(int(name.partition("@")[2]) >= counter for name in leases)

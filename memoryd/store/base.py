@@ -348,6 +348,11 @@ class Store(Protocol):
     @property
     def owners(self) -> OwnerStore: ...
     @property
+    def is_shared(self) -> bool:
+        """Whether other daemons may be before it too."""
+        ...
+
+    @property
     def files(self) -> FileBacked | None:
         """Its files; None of one that lives in memory."""
         ...

@@ -2,8 +2,9 @@
 A vector for every message, in the background.
 
 How far it has come is a number in the store, written with the vectors themselves: a restart goes on where it was, and
-nothing waits in memory. After a change of model it begins again; until its turn has come a message is found by its
-words. Where no message waits for its vector, long ones get those of their later windows, as far as another number says.
+nothing waits in memory. Of several daemons before one store each takes pages of its own of what waits. After a change
+of model it begins again; until its turn has come a message is found by its words. Where no message waits for its
+vector, long ones get those of their later windows, as far as another number says.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from itertools import accumulate
@@ -19,6 +20,7 @@ from itertools import accumulate
 import numpy as np
 
 from memoryd.domain.background import BackgroundWorker, message_of
+from memoryd.domain.pages import caught_up, done, free, taken
 from memoryd.domain.ports import Ports
 from memoryd.embedding.windows import codes_of, later_windows
 from memoryd.errors import Contended, TextRefused, Unavailable
@@ -28,11 +30,12 @@ from memoryd.model.change import ChangeSet, ConversationChange, Embedding
 from memoryd.model.conversation import Message, message_key
 from memoryd.model.embedding import Embedded
 from memoryd.model.scope import Owner
-from memoryd.model.work import CounterName
+from memoryd.model.work import CounterName, Lease
 
 __all__ = ["MessageEmbedder"]
 
 PAGE = 128  # messages of one transaction
+ATTEMPTS = 32  # to note a page as done, while other daemons note theirs
 PART = 32  # messages that are embedded together
 IDLE_S = 30.0  # so late is something noticed that another daemon appended
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 300.0  # where nothing can be embedded or written now
@@ -59,6 +62,8 @@ class MessageEmbedder:
         self._long_again_s, self._long_pause_s = 0.0, FIRST_PAUSE_S
         self._looked_at = 0
         """Up to which number no message is long that has no later windows."""
+        self._holder = ports.new_id()
+        """By which it leases its pages."""
 
     @property
     def _name(self) -> CounterName:
@@ -117,31 +122,58 @@ class MessageEmbedder:
 
     async def step(self) -> bool:
         """Embed and write the next messages; False if there are none."""
-        ports = self._ports
+        ports, now = self._ports, self._clock()
         ports.shared.lag.appended.clear()
-        counters = await ports.store.work.counters()
+        counters, leases = await ports.store.work.counters(), await ports.store.work.leases()
         known = counters.get(self._name)
-        after = known or 0
-        page = await ports.store.conversations.numbered(after, limit=PAGE)
-        ports.shared.lag.waiting = (await ports.store.conversations.totals(after))[1] if page else 0
+        counter = known or 0
+        moved = caught_up(self._name, counter, leases)
+        if moved is not None:  # another daemon noted its page at the same time as what came before was
+            with contextlib.suppress(Contended):
+                await ports.store.commits.write(moved)
+            return True
+        after, until = free(self._name, counter, leases, now)
+        page = await ports.store.conversations.numbered(after, limit=PAGE, until=until)
+        ports.shared.lag.waiting = (await ports.store.conversations.totals(counter))[1] if page else 0
         if not page:
             return False
-        if known is None:  # vectors of another model go before the first of this one
-            await ports.store.commits.write(self._begun(counters))
+        place, mine = (after, page[-1][0]), None
+        try:
+            if known is None:  # vectors of another model go before the first of this one
+                await ports.store.commits.write(self._begun(counters, leases))
+            if ports.store.is_shared and len(page) > PART:  # fewer were appended here, and no one else is after them
+                mine, taking = taken(self._name, counter, place, self._holder, leases, now)
+                await ports.store.commits.write(taking)
+        except Contended:  # another daemon has taken the page, or moved the counter
+            return True
         began = time.perf_counter()
         messages = [message for _, message in page]
         parts = [messages[n : n + PART] for n in range(0, len(messages), PART)]
         embedded = [one for made in await asyncio.gather(*map(self._vectors, parts)) for one in made]
-        moved = ChangeSet(counters={self._name: page[-1][0]}, counters_before={self._name: after})
-        try:
-            await ports.store.commits.write(*self._changes(messages, embedded, after), moved)
-        except Contended:  # another daemon has made these vectors meanwhile
+        if not await self._write(self._changes(messages, embedded, after), place, mine):
             return True
         ports.shared.lag.done((message.owner for message in messages), max(0, ports.shared.lag.waiting - len(page)))
         ports.shared.lag.rate = 0.5 * ports.shared.lag.rate + 0.5 * len(page) / max(1e-3, time.perf_counter() - began)
         return True
 
-    def _begun(self, counters: Collection[CounterName]) -> ChangeSet:
+    async def _write(self, changes: Sequence[ChangeSet], place: tuple[int, int], mine: Lease | None) -> bool:
+        """Write the vectors of a page, and note it as done; False where another daemon has done it meanwhile."""
+        work, commits = self._ports.store.work, self._ports.store.commits
+        for attempt in range(ATTEMPTS):
+            counter = (await work.counters()).get(self._name, 0)
+            noted = done(self._name, counter, place, mine, await work.leases(), self._clock())
+            if noted is None:
+                return False
+            try:
+                await commits.write(*changes, noted)
+            except Contended:  # another page was done at the same time, or a vector went with its message
+                if attempt + 1 == ATTEMPTS:
+                    raise
+            else:
+                return True
+        raise AssertionError("unreachable: the last attempt raises")
+
+    def _begun(self, counters: Collection[CounterName], leases: Mapping[str, Lease]) -> ChangeSet:
         """Return the change with which a model begins: what another one has made goes, and how far it had come."""
         own = {self._name, self._windows_name}
         others = tuple(name for name in counters if name.name.startswith((MESSAGES, WINDOWS)) and name not in own)
@@ -149,6 +181,7 @@ class MessageEmbedder:
             counters={self._name: 0},
             counters_before={self._name: None},
             forget_counters=others,
+            freed_leases=tuple(lease for name, lease in leases.items() if name.startswith((MESSAGES, WINDOWS))),
             message_vectors_of=self._ports.embedder.fingerprint,
         )
 

@@ -155,6 +155,8 @@ class DuckDBShipping:
 class DuckDBStore:
     """One open database."""
 
+    is_shared = False  # the engine holds its file alone
+
     def __init__(
         self,
         opened: Opened,

@@ -22,6 +22,7 @@ class RamStore:
     """Everything in dictionaries."""
 
     files: FileBacked | None = None
+    is_shared = False
 
     def __init__(self, random_bytes: Callable[[int], bytes]) -> None:
         self._state = state = RamState(random_bytes)
