@@ -60,7 +60,7 @@ def test_what_was_deleted_is_offered_to_be_taken_back_after_its_notice_has_gone(
     site.post(f"memories/{kept.id}/delete", owner=alice.identity.user_id)
     page = site.get("memories", **whose(alice))
     assert "with 1 deleted that can still be taken back" in shown(page)
-    assert "Deleted here: 1 memory" in shown(page)
+    assert "I keep bees" in shown(page)
     gone = site.get(f"memories/{kept.id}", 404, **whose(alice))
     assert f"Take back {kept.id[:8]}" in page.buttons()
     [form] = gone.find("main")[0].find("form")
@@ -69,7 +69,9 @@ def test_what_was_deleted_is_offered_to_be_taken_back_after_its_notice_has_gone(
     )
     assert "took back" in shown(read(answer.text))
     assert [kept.id] == [one.id for one in alice.page().memories]
-    assert "Deleted here" not in shown(site.get("memories", **whose(alice)))
+    assert "Take back what was" not in shown(site.get("memories", **whose(alice)))
+    alice.delete(kept.id)  # by someone else
+    assert "Of what was deleted elsewhere" in shown(site.get("memories", **whose(alice)))
 
 
 def test_a_memory_whose_conversation_was_erased_leads_to_none(site, alice):
@@ -127,8 +129,8 @@ def test_metadata_and_tags_look_like_nothing_of_memoryd_s(site, alice):
     assert {"Trust": '"host"', "n": "3", "yes": "true", "none": "null", "list": '[1, "a"]'} == rows
     assert ["Trust"] == [one.words for one in page.find("dt") if one.words == "Trust"]
     assert all("#" in badge.words for badge in page.find("span", class_="tag"))
-    site.post(f"memories/{kept.id}/labels", owner=alice.identity.user_id, tags="confirmed, a, b", category="x")
-    assert (("confirmed", "a, b"), "x") == (alice.get(kept.id).tags, alice.get(kept.id).category)
+    site.post(f"memories/{kept.id}/labels", owner=alice.identity.user_id, tags="confirmed\r\na, b\r\nnew", category="x")
+    assert (("confirmed", "a, b", "new"), "x") == (alice.get(kept.id).tags, alice.get(kept.id).category)
 
 
 def test_looking_counts_as_no_recall(site, alice):
@@ -238,6 +240,32 @@ def test_a_timeline_tells_memories_and_sessions_by_day(site, alice):
     assert "Nothing came" in shown(site.get("timeline", until="2001-01-01", **whose(alice)))
     ends = page.find("div", class_="ends")[0].find("span")
     assert all(re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", one.text) for one in ends), "one day, so with hours"
+
+
+def test_a_timeline_has_all_sessions_and_a_conversation_says_which_one_it_shows(site, alice):
+    for n in range(105):
+        alice.append(f"chat:{n:03}", [MessageDraft(content="Hello")])
+    alice.append("chat:000", [MessageDraft(content="Again")], session_id="evening")
+    seen = [one.words for one in site.get("timeline", **whose(alice)).find("li", class_="session")]
+    assert 106 == len(seen)
+    assert any("chat:000" in words for words in seen)
+    page = site.get("conversations/thread", id="chat:000", session="evening", **whose(alice))
+    assert "Only the messages of this session" in shown(page)
+    assert "evening" in page.find("h1")[0].words
+    assert "Only" not in shown(site.get("conversations/thread", id="chat:000", **whose(alice)))
+
+
+def test_a_line_of_a_summary_leads_to_its_conversation(site, alice):
+    alice.append("cli:kitchen", [MessageDraft(content="The oven is broken"), MessageDraft(content="Buy a stove")])
+    alice.set_summary("cli:kitchen", "They talked about the kitchen.", up_to_seq=1)
+    page = site.get("context", prompt="Plan a dinner", thread="cli:kitchen", **whose(alice))
+    rows = [row for row in page.find("tr", class_="item") if "talked about the kitchen" in row.words]
+    [link] = rows[0].find("a")
+    assert "conversation" == link.words
+    assert (
+        "talked about the kitchen"
+        in read(site.http.get(f"{site.origin}{link.attributes['href']}").text).find("main")[0].words
+    )
 
 
 def test_people_are_drawn_with_their_links(site, alice):

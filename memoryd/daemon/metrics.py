@@ -59,7 +59,8 @@ class Metrics:
         for reason in ALARMING:
             self.figures.count(Event.REFUSED, reason, number=0)
         for door in Door:
-            self.figures.expect(Quantity.RPC, "SearchMemories", "OK", door.value)  # an alert asks for it
+            for method in ("SearchMemories", "AddMemory", "BuildContext"):  # an alert asks for the first, plots for all
+                self.figures.expect(Quantity.RPC, method, "OK", door.value)
 
     def open(self, look: Callable[[], Awaitable[Sequence[Sample]]]) -> None:
         """Let scrapers ask; `look` runs on the event loop. StartupError where nothing can listen there."""

@@ -126,6 +126,21 @@ async def test_a_rename_keeps_the_old_name_as_an_alias(memory):
     assert 2 == (await memory.entity("Sara")).entity.mention_count
 
 
+async def test_a_merge_that_is_undone_takes_along_what_was_merged_before(memory):
+    await told(memory, "Mrs Oliveira sells boats", "Beatriz Oliveira sails on Sundays", "Maia sings")
+    first = await memory.merge_entities("Mrs Oliveira", "Beatriz Oliveira")
+    assert (1, ("Mrs Oliveira",)) == (len(first.entity.merged_ids), first.entity.merged_names)
+    second = await memory.merge_entities(first.entity.id, "Maia")
+    assert {"Mrs Oliveira", "Beatriz Oliveira"} == set(second.entity.merged_names)
+    again = await memory.unmerge_entity(second.merged_id)
+    assert (first.entity.id, 2, first.entity.merged_ids) == (again.id, again.mention_count, again.merged_ids)
+    assert 1 == (await memory.entity("Maia")).entity.mention_count
+    alone = await memory.unmerge_entity(first.merged_id)
+    assert (("Mrs Oliveira", 1), 1) == (
+        (alone.name, alone.mention_count), (await memory.entity(first.entity.id)).entity.mention_count
+    )  # fmt: skip
+
+
 async def test_a_merge_can_be_undone(memory):
     await told(memory, "Sally likes tea", "my friend Zoe likes jam")
     merged = await memory.merge_entities("Sally", "Zoe")

@@ -123,12 +123,21 @@ async def unmerge(entity_id: str, caller: Caller, ports: Ports, *, now: datetime
                 field="id",
             )
         row = _row(people, entity_id, owner, caller, now)
-        others = people.members(entity_id) - {entity_id}
+        others = people.members(entity_id) - _part_of(entity_id, people)
         apart = tuple(dict.fromkeys((*row.apart, *sorted(others))))
         change = _written([replace(row, merged_into="", apart=apart)], caller)
         return Decision(change, lambda: _profile(owner, entity_id, caller, ports, now))
 
     return await decide_and_commit(caller.visibility.owners, decide, ports, now=now, grant_id=caller.grant_id)
+
+
+def _part_of(entity_id: str, people: Directory) -> set[str]:
+    """Return an entity with those that were merged into it: they stay with it."""
+    into = {row.id: row.merged_into for row in people.rows if row.merged_into}
+    part = {entity_id}
+    while more := {one for one, other in into.items() if other in part} - part:
+        part |= more
+    return part
 
 
 async def _without_alias(alias: str, caller: Caller, ports: Ports, now: datetime) -> Decision[Profile]:

@@ -28,10 +28,10 @@ class TracedLine:
 def _address(view: View, section: str, item: ContextItem, shared: str) -> str:
     if section == PEOPLE:
         return view.item_url("people", item.id)
-    if item.kind is Kind.EPISODE and item.seq:
-        return view.url("conversations/message", id=item.thread_id, message=item.id, shared=shared)
     if section in TEXTS:
         return view.url("conversations/thread", id=item.thread_id, shared=shared) if item.thread_id else ""
+    if item.kind is Kind.EPISODE and item.seq:
+        return view.url("conversations/message", id=item.thread_id, message=item.id, shared=shared)
     return view.item_url("memories", item.id)
 
 

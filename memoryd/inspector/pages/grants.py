@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from starlette.responses import Response
 
 from memoryd.errors import NotFound
@@ -60,11 +62,15 @@ async def _revoke(view: View) -> Response:
 
 
 async def _preview(view: View) -> Response:
-    gone = await view.host.delete_grant_memories(view.part("id"), dry_run=True)
-    written = await view.host.grant_memories(view.part("id"), page_size=50)
+    gone, erased, written = await asyncio.gather(
+        view.host.delete_grant_memories(view.part("id"), dry_run=True),
+        view.host.delete_grant_memories(view.part("id"), dry_run=True, purge=True),
+        view.host.grant_memories(view.part("id"), page_size=50, include_deleted=True),
+    )
     return view.page(
         "clean_grant.html",
         gone=gone,
+        erased_count=erased.deleted_count,
         grant_id=view.part("id"),
         memories=written.memories,
         more=bool(written.next_page_token),

@@ -7,7 +7,7 @@ import asyncio
 from starlette.responses import Response
 
 from memoryd.errors import Conflict, InvalidArgument, LimitExceeded, NotFound
-from memoryd.inspector.pages.memories import counted, list_of, refused
+from memoryd.inspector.pages.memories import counted, refused
 from memoryd.inspector.view import View
 from memoryd.model.memory import ShownMemory
 
@@ -68,7 +68,8 @@ async def _confirm(view: View) -> Response:
 async def _undo(view: View) -> Response:
     """Take back what was just stored, and let what it had replaced hold again."""
     memory_id = view.part("id")
-    await view.client.delete(memory_id)
+    kept = await view.client.get(memory_id)
+    view.note_gone(kept, (await view.client.delete(memory_id)).purge_time)
     former = view.form.get("restore", "").split()
     for one in former:
         await view.client.restore(one)
@@ -108,13 +109,8 @@ async def _restore(view: View) -> Response:
 
 
 async def _labels(view: View) -> Response:
-    kept = await view.client.get(view.part("id"))
-    tags = view.form.get("tags", "")
-    memory = await view.client.update(
-        kept.id,
-        tags=None if tags == ", ".join(kept.tags) else list_of(tags),  # a tag may have a comma
-        category=view.form.get("category", ""),
-    )
+    tags = [line.strip() for line in view.form.get("tags", "").splitlines() if line.strip()]  # a tag may have a comma
+    memory = await view.client.update(view.part("id"), tags=tags, category=view.form.get("category", ""))
     view.say("labels are set")
     return view.to(view.item_url("memories", memory.id))
 

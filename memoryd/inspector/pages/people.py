@@ -101,7 +101,9 @@ async def _preview(view: View) -> Response:
 
 async def _forget(view: View) -> Response:
     told = await view.client.forget_person(view.part("id"), with_messages=bool(view.form.get("with_messages")))
-    view.say(f"forgot {told.entity.name}: {told.purged_count} memories are erased for good")
+    memories = "1 memory is" if told.purged_count == 1 else f"{told.purged_count} memories are"
+    said = f"; messages that named them and are erased too: {told.message_count}" if told.with_messages else ""
+    view.say(f"forgot {told.entity.name}: {memories} erased for good{said}")
     return view.back("people")
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable
 from datetime import date, datetime
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from memory_client import Filter, Page, Session
+from memory_client import Filter, Page, Session, SessionPage
 from starlette.responses import Response
 
 from memoryd.inspector.pages.memories import day_of
@@ -16,6 +15,7 @@ from memoryd.inspector.times import local
 from memoryd.inspector.view import View
 
 PAGE_SIZE = 100
+MOST_PAGES = 20  # of a thousand sessions each
 LABELS = {
     "since": "Stored from", "until": "Stored to", "create_time_from": "Stored from", "create_time_to": "Stored to",
 }  # fmt: skip
@@ -55,11 +55,17 @@ async def _shown(view: View) -> tuple[Page, list[Session]]:
         include_superseded=True,
     )
     token = view.asked("page")
-    page, sessions = await asyncio.gather(
-        view.client.page(page_size=PAGE_SIZE, page_token=token, filter=wanted),
-        view.client.sessions(page_size=PAGE_SIZE),
-    )
-    return page, [session for session in sessions.sessions if _is_on(page, session, wanted, is_first=not token)]
+    page = await view.client.page(page_size=PAGE_SIZE, page_token=token, filter=wanted)
+    since = min((memory.create_time for memory in page.memories), default=None) if page.next_page_token else None
+    since = max((time for time in (since, wanted.create_time_from) if time is not None), default=None)
+    shown: list[Session] = []
+    sessions = SessionPage(())
+    for n in range(MOST_PAGES):  # the latest come first
+        if n and (not sessions.next_page_token or (since is not None and sessions.sessions[-1].start_time < since)):
+            break
+        sessions = await view.client.sessions(page_size=1000, page_token=sessions.next_page_token)
+        shown += [session for session in sessions.sessions if _is_on(page, session, wanted, is_first=not token)]
+    return page, shown
 
 
 async def _show(view: View) -> Response:

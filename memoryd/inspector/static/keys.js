@@ -41,6 +41,6 @@ document.addEventListener("keydown", (event) => {
     wanted.select();
   } else {
     wanted.click();
-    if (wanted.matches("summary")) wanted.scrollIntoView({ block: "nearest" });
+    if (wanted.matches("summary")) requestAnimationFrame(() => wanted.closest("details").scrollIntoView({ block: "end" }));
   }
 });
