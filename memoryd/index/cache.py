@@ -150,7 +150,7 @@ class ScopeIndexes:
 
     async def forget_purged(self) -> int:
         """
-        Drop the indexes of owners of whom others have purged something, and return how many.
+        Drop the indexes of owners where others have purged something, and return how many.
 
         Who asked to be told of what is lost is told in any case: what was purged may be kept elsewhere too.
         """

@@ -24,7 +24,7 @@ class PurgesElsewhere:
         self._seen: datetime | None = None
 
     async def look(self) -> int:
-        """Drop the indexes of owners of whom something was purged elsewhere, and return how many; also other copies."""
+        """Drop the indexes of owners where something was purged elsewhere, and return how many; also other copies."""
         ports = self._ports
         marked = (await ports.store.work.marks()).get(PURGE)
         if marked == self._seen:
