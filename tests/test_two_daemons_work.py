@@ -13,23 +13,28 @@ from hypothesis import strategies as st
 
 from memoryd.daemon.config import Config
 from memoryd.daemon.jobs import Job, Jobs
+from memoryd.domain.claims import LEASE as CLAIM
+from memoryd.domain.claims import claim_name
 from memoryd.domain.conversation.embed import MessageEmbedder
 from memoryd.domain.forgetting.elsewhere import PurgesElsewhere
 from memoryd.domain.pages import LEASE as PAGE_LEASE
 from memoryd.domain.pages import done, free, taken
+from memoryd.domain.writing.reembed import Reembedder
 from memoryd.errors import Conflict
+from memoryd.learning.follow import Learner
 from memoryd.learning.host_worker import LEASE, complete_session, session_messages
 from memoryd.learning.nightly import complete
+from memoryd.model.change import ChangeSet
 from memoryd.model.conversation import SessionState
 from memoryd.model.learnt import SessionKey
-from memoryd.model.memory import Kind
+from memoryd.model.memory import Draft, Kind
 from memoryd.model.message_draft import MessageDraft
 from memoryd.model.query import Filter
 from memoryd.model.scope import Owner
 from memoryd.model.talk import MessageSearch
-from memoryd.model.work import CounterName, RunState
+from memoryd.model.work import CounterName, Lease, RunState
 from memoryd.store.ram.state import _leases_after as leases_after
-from tests.builders import ALICE, NOW, Local, open_duckdb, ports_over, ram_store
+from tests.builders import ALICE, NOW, HashEncoder, Local, open_duckdb, ports_over, ram_store
 from tests.shared_store import StoreView
 from tests.support import PATIENCE_S
 
@@ -300,3 +305,84 @@ def test_pages_are_each_done_once_whatever_order_they_end_in(steps):
     assert len(numbers) == len(set(numbers))
     assert set(range(counter)) <= set(numbers)
     assert all(int(name.partition("@")[2]) >= counter for name in leases)
+
+
+class Costly:
+    """An extractor that is paid for each exchange, and takes its time."""
+
+    name = "costly"
+
+    def __init__(self, read: list) -> None:
+        self.read = read
+
+    async def extract(self, exchange):
+        self.read += [message.id for message in exchange.new]
+        await asyncio.sleep(0.02)
+        return []
+
+
+async def test_of_the_threads_that_wait_each_is_read_at_one_daemon(daemons, clock):
+    for n in range(12):
+        host = Local(daemons[0], clock, user_id=f"user{n % 4}")
+        await host.append(f"t{n}", [MessageDraft(content=f"said {n} {k}") for k in range(3)])
+    clock.now += timedelta(minutes=1)
+    read: list[list[str]] = [[], [], []]
+    told: list[str] = []
+    learners = [
+        Learner(ports, Costly(some), clock, told.append, wait_s=0)
+        for ports, some in zip(daemons, read, strict=True)
+    ]  # fmt: skip
+
+    async def learn(learner):
+        while await learner.step():
+            pass
+
+    await asyncio.gather(*map(learn, learners))
+    await learn(learners[0])  # what the others had in hand when this one looked
+    counted = Counter(message_id for some in read for message_id in some)
+    assert (36, 36) == (len(counted), counted.total()), "each message is paid for once"
+    assert 2 <= sum(map(bool, read))
+    assert ([], {}) == (told, await daemons[0].store.work.leases())
+
+
+async def test_a_language_model_that_a_killed_daemon_had_asked_is_asked_again_once_its_claim_has_ended(daemons, clock):
+    await Local(daemons[0], clock, user_id="alice").append("t", [MessageDraft(content="said once")])
+    clock.now += timedelta(minutes=1)
+    read: list[str] = []
+    learner = Learner(daemons[1], Costly(read), clock, print, wait_s=0)
+    name = claim_name(learner.kind, OWNER)
+    await daemons[0].store.commits.write(
+        ChangeSet(leases=(Lease(name, "killed", clock() + CLAIM),), leases_before={name: None})
+    )
+    assert 0 == await learner.step()
+    clock.now += CLAIM + timedelta(seconds=1)
+    assert 1 == await learner.step()
+    assert 1 == len(read)
+
+
+async def test_memories_are_embedded_anew_by_all_daemons_together(store, clock, monkeypatch):
+    monkeypatch.setattr("memoryd.domain.writing.reembed.LOOK_AGAIN_S", 0.02)
+    async with ports_over(StoreView(store), close=False) as ports:
+        for n in range(4):
+            host = Local(ports, clock, user_id=f"user{n}")
+            await host.add_batch([Draft(content=f"number{n} {k} apart") for k in range(250)])
+
+    class Other(HashEncoder):
+        fingerprint = "another-hash-of-words-32"
+
+    async with AsyncExitStack() as stack:
+        daemons = [await stack.enter_async_context(ports_over(StoreView(store), encoder=Other())) for _ in range(3)]
+        _, made = counted(daemons, clock)
+        passes = [Reembedder(ports, clock, lambda *_: None) for ports in daemons]
+
+        async def whole_pass(one):
+            while await one._step():
+                pass
+
+        await asyncio.gather(*map(whole_pass, passes))
+        assert [0, 0, 0] == [await one.pending() for one in passes]
+        every = sum(made, Counter())
+        assert 1000 == len(every)
+        assert every.total() <= 1300, "a page that is written in part may be begun by another too"
+        assert 2 <= sum(bool(one) for one in made)
+        assert {} == await daemons[0].store.work.leases()

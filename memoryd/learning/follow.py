@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Protocol
 
 from memoryd.domain.background import BackgroundWorker
+from memoryd.domain.claims import claim_name, claimed
 from memoryd.domain.clock import AHEAD, holds
 from memoryd.domain.ports import Ports
 from memoryd.errors import MemorydError
@@ -103,6 +104,7 @@ class Learner:
         self._not_before: datetime | None = None
         self._turn = asyncio.Lock()  # the daemon's own learning and a job may be at it at once
         self._reading_count = 0
+        self._holder = ports.new_id()
         self.fault = ""
         """Why nothing can be learnt now; empty: it can."""
 
@@ -146,7 +148,7 @@ class Learner:
                 break
             tried |= {_key(work): work.seq for work in due}
             counts += await self._read_all(due)
-        if counts:
+        if counts.total() > counts["elsewhere"]:
             done = Run(
                 id=self._ports.new_id(),
                 job=self.kind,
@@ -197,7 +199,13 @@ class Learner:
         while turns and not self._is_waiting():
             queue = turns.popleft()
             some = [queue.popleft() for _ in range(min(len(queue), TOGETHER[self.kind]))]
-            left = await self._read_pages(some, counts)
+            async with claimed(
+                claim_name(self.kind, some[0].owner), self._holder, self._ports.store, self._clock
+            ) as is_mine:
+                if not is_mine:  # another daemon reads the threads of that owner; what it leaves is due later
+                    counts["elsewhere"] += len(some) + len(queue)
+                    continue
+                left = await self._read_pages(some, counts)
             queue.extendleft(reversed(left))
             counts["threads"] += len(some) - len(left)
             if progress is not None:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 
 from memoryd.domain.background import BackgroundWorker, message_of
+from memoryd.domain.claims import claim_name, claimed
 from memoryd.domain.notes.finding import entry_of, text_to_embed
 from memoryd.domain.notes.reading import note_lock
 from memoryd.domain.pipeline import Decision, decide_and_commit, no_answer
@@ -33,6 +34,7 @@ PAGE = 256  # memories of one transaction: 13 to 19 ms of the writer, measured i
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 300.0  # where nothing can be embedded or written now
 PART = 32  # memories that are embedded together: where one of them is refused, or the model fails, the others are not
 OWNERS = 16  # of one transaction, as the locks of all are held until it is written
+LOOK_AGAIN_S = 2.0  # for pages that other daemons had in hand
 LINE = "reembedding"  # the caller by whose name the texts wait
 
 
@@ -50,6 +52,9 @@ class Reembedder:
         self._running = self._is_begun = False
         self._done = self._failed = self._writing = 0
         self._fault = self._after = self._after_note = ""
+        self._holder = ports.new_id()
+        self._is_shared_out = False
+        """Whether others had a page of this pass in hand."""
 
     @property
     def running(self) -> bool:
@@ -102,6 +107,7 @@ class Reembedder:
             self._wanted.clear()
             self._done = self._failed = 0
             self._fault = self._after = self._after_note = ""
+            self._is_shared_out = False
         if not self._is_begun:
             self._pending = await self.pending()
             self._tell("reembedding", self._told(self._pending))
@@ -119,9 +125,10 @@ class Reembedder:
 
     async def _page(self) -> bool:
         """
-        Embed and write the next memories; False if there are none.
+        Embed and write the next memories, then notes; False if there are none.
 
-        What was made is written also where a part could not be made now; that is raised then, and asked for again.
+        What was made is written also where a part could not be made now; that is raised then, and asked for again. Of
+        several daemons each takes pages of its own.
         """
         fingerprint = self._ports.embedder.fingerprint
         page = await self._ports.store.memories.scan(
@@ -130,7 +137,28 @@ class Reembedder:
             after=self._after,
         )
         if not page:
-            return await self._note_page()
+            return await self._end_of_memories()
+        place = owner_place(page[-1])
+        name = claim_name(LINE, (fingerprint, place))
+        async with claimed(name, self._holder, self._ports.store, self._clock) as is_mine:
+            if not is_mine:  # another daemon has it in hand
+                self._after, self._is_shared_out = place, True
+                return True
+            await self._embed_page(page)
+        return True
+
+    async def _end_of_memories(self) -> bool:
+        """Go on with notes; False at the end. What others had in hand is looked for again, until it is done."""
+        if self._is_shared_out and await self.pending() > self._failed:
+            self._after, self._is_shared_out = "", False
+            await asyncio.sleep(LOOK_AGAIN_S)
+            return True
+        name = claim_name(LINE, "notes")
+        async with claimed(name, self._holder, self._ports.store, self._clock) as is_mine:
+            return is_mine and await self._note_page()
+
+    async def _embed_page(self, page: Sequence[Memory]) -> None:
+        """Embed and write memories; what cannot be made now is raised when the rest is written."""
         purges = {owner: await self._purge_seq(owner) for owner in {memory.owner for memory in page}}
         parts = [page[n : n + PART] for n in range(0, len(page), PART)]
         answers = await asyncio.gather(*map(self._embedded, parts), return_exceptions=True)
@@ -154,7 +182,6 @@ class Reembedder:
         self._failed += failed
         if fault is not None:
             raise fault
-        return True
 
     async def _note_page(self) -> bool:
         """Embed and write the next notes, once all memories are done; False if there are none."""
