@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.mutants_of_daemons import MUTANTS_OF_DAEMONS
 from tests.mutants_of_doors import MUTANTS_OF_DOORS
 from tests.mutants_of_imports import MUTANTS_OF_IMPORTS
 from tests.mutants_of_notes import MUTANTS_OF_NOTES
@@ -14,16 +15,18 @@ BEHAVIOUR, STORE, INDEX = (
     "tests/conformance/test_store.py tests/conformance/test_store_more.py",
     "tests/test_index.py tests/test_index_cache.py tests/test_index_commits.py",
 )
-TWO_GRANTS = "tests/test_two_daemons_grants.py"
 TWO, LEARNING = "tests/test_two_daemons.py", "tests/test_learning.py"
 TALK, IDEMPOTENCY = "tests/conformance/test_conversations.py tests/test_two_daemons.py", "tests/test_idempotency.py"
-ACCESS, ORDER = "tests/test_access.py tests/test_access_order.py", "tests/test_order.py"
-CONTRADICTIONS = "tests/test_contradictions.py tests/test_change_reader.py"
+ACCESS, ORDER, LONG = (
+    "tests/test_access.py tests/test_access_order.py",
+    "tests/test_order.py",
+    "tests/test_window_vectors.py",
+)
+CONTRADICTIONS, DAYS = "tests/test_contradictions.py tests/test_change_reader.py", "tests/test_ranking.py"
 KNOWLEDGE, PEOPLE = (
     "tests/conformance/test_knowledge.py tests/conformance/test_fading.py",
     "tests/conformance/test_people.py tests/conformance/test_forgetting_people.py",
 )
-DAYS, LONG = "tests/test_ranking.py", "tests/test_window_vectors.py"
 NAMED = "tests/knowledge/test_persons.py tests/test_named_people.py tests/test_trust_of_newer.py tests/conformance/test_people.py"
 
 # (file, what stands there, what is planted, the tests that must fail)
@@ -217,14 +220,6 @@ MUTANTS = [
     ("memoryd/wire/raw.py", "        if field is not None and field.parts:\n", "        if False:\n", ACCESS),
     ("memoryd/domain/pipeline.py",
      "await ports.guards.grants.admit(grant_id, now)", "None", "tests/test_grants.py tests/test_trust_of_grants.py tests/test_doors.py"),
-    ("memoryd/domain/pipeline.py", "replace(first, grants_seen=seen)", "first", TWO_GRANTS),
-    ("memoryd/identity/grants.py", "seen=self._head)", "seen=None)", TWO_GRANTS),
-    ("memoryd/identity/grants.py", "known[grant.id] if known.get(grant.id) == grant else grant", "grant", TWO_GRANTS),
-    ("memoryd/identity/grants.py", "            await self._take_in()\n            known =", "            known =", TWO_GRANTS),
-    ("memoryd/identity/grants.py", "        self._head += 1  #", "        self._head = await self._store.grants.head()  #", TWO_GRANTS),
-    ("memoryd/service/gate.py", "        await self._grants.refresh()\n", "", TWO_GRANTS),
-    ("memoryd/store/recent.py", "                owners.add(None)\n", "                pass\n", TWO_GRANTS),
-    ("memoryd/store/duckdb/writer.py", "            self._heads.grants += change.changes_grants\n", "", TWO_GRANTS),
     ("memoryd/domain/idempotency.py", 'method = f"{method} {caller.grant_id}".strip()', "pass", "tests/test_grants.py tests/test_trust_of_grants.py tests/test_doors.py"),
     ("memoryd/model/grant.py", "if self.revoke_time is not None:", "if False:", ACCESS),
     ("memoryd/model/token.py", "        signature = _mac(signature, caveat.encode())\n    return signature",
@@ -398,12 +393,5 @@ MUTANTS = [
      "tests/conformance/test_work.py"),
     ("memoryd/store/duckdb/marks.py", 'name = ? AND holder = ?", [lease.name, lease.holder]', 'name = ?", [lease.name]',
      "tests/conformance/test_work.py"),
-    ("memoryd/domain/retrieval/relevance.py", "np.where(by_window, LEAST_SCORE_BY_WINDOW, LEAST_SCORE)",
-     "LEAST_SCORE", LONG),
-    ("memoryd/index/window_vectors.py", "np.where(of < len(first.values), of, NOBODY)", "of", LONG),
-    ("memoryd/index/window_vectors.py", "                self._codes.view()[start:stop] = 0\n", "", LONG),
-    ("memoryd/index/embedded.py", "            windows=self.windows.row(document),\n", "", LONG),
-    ("memoryd/domain/conversation/embed.py", "limit=LONG_PAGE, until=until,", "limit=LONG_PAGE,", LONG),
-    ("memoryd/domain/conversation/embed.py", "counters={self._windows_name: page[-1][0]}", "counters={self._windows_name: page[0][0]}", LONG),
-    *MUTANTS_OF_TEXTS, *MUTANTS_OF_OPERATIONS, *MUTANTS_OF_NOTES, *MUTANTS_OF_DOORS, *MUTANTS_OF_IMPORTS, *MUTANTS_OF_PAGES,
+    *MUTANTS_OF_TEXTS, *MUTANTS_OF_OPERATIONS, *MUTANTS_OF_NOTES, *MUTANTS_OF_DOORS, *MUTANTS_OF_IMPORTS, *MUTANTS_OF_PAGES, *MUTANTS_OF_DAEMONS,
 ]  # fmt: skip

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-SITE, PARTS, PAGES = "tests/test_inspector.py", "tests/test_inspector_parts.py", "tests/test_inspector_memory.py"
+SITE, PARTS, PAGES = (
+    "tests/test_inspector.py",
+    "tests/test_inspector_parts.py",
+    "tests/test_inspector_memory.py tests/test_inspector_talk.py",
+)
 DOOR, BODIES, TURNS = "tests/test_http_door.py", "tests/test_http_bodies.py", "tests/test_http_turns.py"
 SERVER = "tests/test_web_server.py"
 TERMS = "tests/test_filter_terms.py tests/conformance/test_knowledge.py"
@@ -69,8 +73,8 @@ MUTANTS_OF_PAGES = [
     ),
     (
         "memoryd/inspector/pages/memory.py",
-        'None if tags == ", ".join(kept.tags) else list_of(tags)',
-        "list_of(tags)",
+        'view.form.get("tags", "").splitlines()',
+        'view.form.get("tags", "").split(",")',
         PAGES,
     ),
     ("memoryd/inspector/pages/notes.py", '"is_searched": kept.is_searched, ', "", PAGES),

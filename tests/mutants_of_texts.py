@@ -187,4 +187,11 @@ MUTANTS_OF_TEXTS = [
     ("memoryd/service/entity.py", "RenameEntityResponse(entity=profile_to_pb(shown))",
      "RenameEntityResponse(entity=profile_to_pb(profile))", TYPED),
     ("memoryd/index/embedded.py", "document not in taken):", "False):", "tests/test_large_scopes.py"),
+    ("memoryd/domain/retrieval/relevance.py", "np.where(by_window, LEAST_SCORE_BY_WINDOW, LEAST_SCORE)",
+     "LEAST_SCORE", "tests/test_window_vectors.py"),
+    ("memoryd/index/window_vectors.py", "np.where(of < len(first.values), of, NOBODY)", "of", "tests/test_window_vectors.py"),
+    ("memoryd/index/window_vectors.py", "                self._codes.view()[start:stop] = 0\n", "", "tests/test_window_vectors.py"),
+    ("memoryd/index/embedded.py", "            windows=self.windows.row(document),\n", "", "tests/test_window_vectors.py"),
+    ("memoryd/domain/conversation/embed.py", "limit=LONG_PAGE, until=until,", "limit=LONG_PAGE,", "tests/test_window_vectors.py"),
+    ("memoryd/domain/conversation/embed.py", "counters={self._windows_name: page[-1][0]}", "counters={self._windows_name: page[0][0]}", "tests/test_window_vectors.py"),
 ]  # fmt: skip

@@ -267,7 +267,7 @@ def test_figures_are_plotted_while_someone_looks(site, alice):
         ("context", {"prompt": "x", "tokens": "1" * 31}, "whole number"),
         ("context", {"prompt": "x", "tokens": "-1"}, "whole"), ("search", {"q": "x" * 9000}, "“Question” has 9000"),
         ("memories", {"tag": "x" * 500}, "“Tag” has 500"), ("notes/one", {"path": "x" * 900}, "path"),
-        ("people/" + "x" * 900, {}, "“Name” has 900"), ("memories", {"user": "x" * 900}, "user_id"),
+        ("people/" + "x" * 900, {}, "“Name” has 900"), ("memories", {"user": "x" * 900}, "“User” has 900"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_asked_is_told_and_is_no_fault_of_the_server(site, alice, path, params, said):

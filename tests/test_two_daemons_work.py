@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack
 from datetime import timedelta
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from memoryd.daemon.config import Config
@@ -273,6 +273,7 @@ async def test_a_daemon_that_was_taken_for_gone_writes_nothing_twice(daemons, cl
 
 
 @given(st.lists(st.tuples(st.sampled_from(["take", "end", "die", "later"]), st.integers(0, 3)), max_size=60))
+@example([("take", 2), ("take", 0), ("later", 0), ("take", 1), ("take", 3), ("end", 0), ("end", 3), ("end", 1)])
 def test_pages_are_each_done_once_whatever_order_they_end_in(steps):
     queue, last, now = CounterName("q"), 50, NOW
     counter, leases, hands, ended = 0, {}, {}, []
@@ -280,6 +281,7 @@ def test_pages_are_each_done_once_whatever_order_they_end_in(steps):
     def written(change):
         nonlocal counter, leases
         assert change.counters_before == {queue: counter}
+        assert all(leases.get(name) == before for name, before in change.leases_before.items())
         leases = leases_after(leases, change)
         counter = change.counters[queue]
 

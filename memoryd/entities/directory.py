@@ -246,11 +246,7 @@ class Directory:
         return {self.root(one) for one in [*self._known, *self._rows] if one.startswith(prefix)}
 
     def called(self, name: str) -> set[str]:
-        """
-        Return the roots that are called exactly so: a name, a handle, an address.
-
-        Lower trust cannot name an entity that the host knows.
-        """
+        """Return the roots of exactly that name, handle or address; lower trust names none that the host knows."""
         found = {self.root(one) for one, weight in self._names.called(name) if weight >= self.weight(one)}
         given = [one for one in self._names.given(name) if straight(self.given_name(one)) == straight(name)]
         return found | {self.root(one) for one in given}
@@ -368,10 +364,9 @@ class Directory:
 
     def own_name(self, entity_id: str) -> str:
         """Return what one that is a part of another is called by itself."""
-        known = self._known.get(entity_id)
-        forms = sorted(known.forms, key=lambda form: (form[0] is not Form.NAME, -form[2], form[1])) if known else ()
-        names = [text for form, text, _ in forms if form is Form.NAME]
-        return self.given_name(entity_id) or (fullest(names) if names else forms[0][1] if forms else entity_id)
+        forms = self._known[entity_id].forms if entity_id in self._known else ()
+        best = min(((form is not Form.NAME, -len(text), text) for form, text, _ in forms), default=(True, 0, entity_id))
+        return self.given_name(entity_id) or best[2]
 
     def aliases(self, entity_id: str) -> list[str]:
         """Return everything else that an entity is called: names, handles, addresses."""

@@ -14,17 +14,18 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
+from memoryd.index.feed import Feed
 from memoryd.index.filling import Filling
 from memoryd.index.scope import ScopeIndex
 from memoryd.model.batch import VectorBatch, VectorsWanted
 from memoryd.model.change import ChangeSet
-from memoryd.model.commits import Applied, Head, Snapshot
+from memoryd.model.commits import Applied, Snapshot
 from memoryd.model.scope import Owner
 from memoryd.turns import Turn, started
 
-__all__ = ["Feed", "ScopeIndexes"]
+__all__ = ["ScopeIndexes"]
 
 ON_LOOP = 2000  # documents and windows that are searched on the loop itself (1–2.5 ms); above, in the search pool …
 ON_LOOP_TOKEN_BYTES = 8 * 1024 * 1024  # … as with more vectors of tokens
@@ -34,25 +35,9 @@ AT_ONCE = 4096  # characters of terms, or as much work, that are brought in at o
 ROW_COST = 100  # of a memory, besides its terms, as characters
 LARGE = 50_000  # memories of a scope: from here on it is searched before its vectors are there
 BYTES_A_DOCUMENT = 250  # besides its texts and vectors, measured
+T = TypeVar("T")
 Built = tuple[ScopeIndex, Iterator[VectorBatch] | None]
 """An index, and the vectors that are still to come."""
-T = TypeVar("T")
-
-
-class Feed(Protocol):
-    """The part of a store that indexes are made of; see `store.commits`."""
-
-    def snapshot(self, owner: Owner, build: Callable[[Snapshot], T]) -> T:
-        """Call back with a snapshot, in one read transaction and in this thread; return what that returned."""
-        ...
-
-    async def head(self, owner: Owner) -> Head:
-        """Return how far the commits of an owner have come."""
-        ...
-
-    async def changes(self, owner: Owner, since: int) -> Applied | None:
-        """Return what brings an owner from a number to now; None where not all is known."""
-        ...
 
 
 @dataclass(slots=True)

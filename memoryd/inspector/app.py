@@ -27,7 +27,7 @@ from memoryd.errors import (
 from memoryd.inspector.entry import NOT_OURS, Entry
 from memoryd.inspector.pages import ROUTES
 from memoryd.inspector.sources import Sources
-from memoryd.inspector.view import FOLDER, LABELS, PAGES, Session, View, environment, in_words_of
+from memoryd.inspector.view import FOLDER, LABELS, OWNER_FIELDS, PAGES, Session, View, environment, in_words_of
 from memoryd.web.bodies import Refused
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ class _Inspector:
         try:
             if request.method == "POST":
                 await view.read_form()
-            return view.page("choose.html") if of_one and not view.whose.is_known else await page(view)
+            return view.page("choose.html", message="") if of_one and not view.whose.is_known else await page(view)
         except MemorydError as error:
             return _fault(view, error)
 
@@ -195,6 +195,8 @@ def _fault(view: View, error: MemorydError) -> Response:
     found = ((status, title) for errors, status, title in KINDS if isinstance(error, errors))
     status, title = next(found, (500, "That did not work"))
     message = in_words_of(LABELS, error)
+    if not view.is_form and error.field in OWNER_FIELDS:
+        return view.page("choose.html", status, message=message)
     if view.is_form and (view.typed_texts or status == 503):  # noqa: PLR2004
         return view.page("refused.html", status, title=title, message=message, labels=LABELS)
     if view.is_form and view.form_stood_on:

@@ -30,19 +30,20 @@ if TYPE_CHECKING:
     from memoryd.inspector.entry import Entry
     from memoryd.inspector.sources import Sources
 
-__all__ = ["LABELS", "PAGES", "Gone", "Session", "View", "Whose", "environment", "in_words_of"]
+__all__ = ["LABELS", "OWNER_FIELDS", "PAGES", "Gone", "Session", "View", "Whose", "environment", "in_words_of"]
 
 MOST_FORM = 4 << 20  # bytes: a note of 256 KiB, each byte written as three, and more
 FOLDER = Path(__file__).parent
 MOST_FIELDS = 100  # of a form
 MOST_DIGITS = 9  # of a number
+OWNER_FIELDS = frozenset({"agent_id", "user_id", "chat_id"})
 MOST_SAID = 20  # pages that are still to tell something
 MOST_GONE = 200  # deleted memories that are offered to be taken back
 _keys = count(1)
 MOST_IN_WORDS = 80  # characters of a title or an option
 LABELS = {
     "content": "Statement", "text": "Text", "about": "About", "tags": "Tags", "category": "Category", "name": "Name",
-    "new_name": "Name",
+    "new_name": "Name", "user_id": "User", "chat_id": "Chat", "agent_id": "Agent",
 }  # fmt: skip
 """The fields of forms that take typed texts, as a fault calls them."""
 
@@ -120,6 +121,8 @@ class Gone:
 class Session:
     """What is kept between the requests of the one browser."""
 
+    drafts: dict[str, str] = field(default_factory=dict)
+    """What was typed at facts that wait for review, by their ids."""
     gone: dict[str, Gone] = field(default_factory=dict)
     """By the id; at most MOST_GONE."""
 
@@ -209,9 +212,7 @@ class View:
         self._said: list[Said] = []
         self._templates = templates
         asked = request.query_params
-        self.whose = Whose(asked.get("agent", ""), asked.get("user", ""), asked.get("chat", ""))
-        if self.whose.is_known:
-            session.whose = self.whose
+        self.whose = Whose(*(asked.get(name, "").strip() for name in ("agent", "user", "chat")))
 
     @property
     def client(self) -> AsyncMemoryClient:
@@ -259,6 +260,8 @@ class View:
         try:
             yield
         except (InvalidArgument, LimitExceeded, NotFound) as error:
+            if error.field in OWNER_FIELDS - labels.keys():
+                raise  # not the form of this page is wrong
             self.is_refused = True
             self.say(in_words_of(labels, error), tone="fault")
 
@@ -346,7 +349,9 @@ class View:
         return self.came_from(address if address.startswith(f"{self.entry.base}/") else "")
 
     def page(self, template: str, status: int = 0, /, **values: Any) -> HTMLResponse:
-        """Return a page."""
+        """Return a page; whose memory it shows is looked at next time too."""
+        if self.whose.is_known and status < 400:  # noqa: PLR2004
+            self.session.whose = self.whose
         said = [*self.session.said.pop(self.asked("said"), []), *self._said]
         text = self._templates.get_template(template).render(
             view=self,

@@ -62,6 +62,16 @@ async def test_work_goes_with_its_thread_and_with_its_owner(store):
     assert {OWNERS[0], OWNERS[2]} == {one.owner for one in await store.work.find(states=[WorkState.WAITING], limit=99)}
 
 
+async def test_a_run_is_asked_to_stop_as_long_as_it_runs_and_no_other_is(store):
+    runs = [Run(id=f"r{n}", job="gc", state=RunState.RUNNING, start_time=NOW + timedelta(minutes=n)) for n in range(3)]
+    await store.commits.write(ChangeSet(runs=tuple(runs)))
+    await store.commits.write(ChangeSet(runs=(replace(runs[2], state=RunState.DONE, end_time=NOW),)))
+    await store.commits.write(ChangeSet(stop_runs=("r1", "r2", "r9")))
+    known = {run.id: run for run in await store.work.runs(limit=5)}
+    assert {"r0": False, "r1": True, "r2": False} == {name: run.stop_requested for name, run in known.items()}
+    assert replace(runs[1], stop_requested=True) == known["r1"]
+
+
 async def test_runs_are_told_latest_first_and_the_last_of_each_job_are_kept(store):
     def run(n: int, job: str = "gc", **more) -> Run:
         return Run(id=f"{job}{n}", job=job, state=RunState.DONE, start_time=NOW + timedelta(minutes=n), **more)

@@ -12,6 +12,11 @@ from memoryd.inspector.view import View
 
 SHOWN = 100
 FOLLOW_S = 2  # between two looks
+MEMORY_CALLS = frozenset({
+    "AddMemory", "BatchAddMemories", "GetMemory", "GetMemoryHistory", "ListMemories", "SearchMemories", "UpdateMemory",
+    "CorrectMemory", "ConfirmMemory", "DeleteMemory", "DeleteMemories", "RestoreMemory", "ResolveConflict",
+})  # fmt: skip
+"""What touches memories of the user that it names."""
 NAMES = ("rpc", "user_id", "grant_id", "id", "outcome")
 
 
@@ -39,7 +44,7 @@ async def _show(view: View) -> Response:
         fault = f"{error.filename}: {error.strerror}"
     follows = bool(view.asked("follow"))
     return view.page(
-        "audit.html", records=records, asked=asked, fault=fault, most_bytes=MOST_TAIL,
+        "audit.html", memory_calls=MEMORY_CALLS, records=records, asked=asked, fault=fault, most_bytes=MOST_TAIL,
         follow_s=FOLLOW_S if follows else 0,
     )  # fmt: skip
 

@@ -29,7 +29,8 @@ def _address(view: View, section: str, item: ContextItem, shared: str) -> str:
     if section == PEOPLE:
         return view.item_url("people", item.id)
     if section in TEXTS:
-        return view.url("conversations/thread", id=item.thread_id, shared=shared) if item.thread_id else ""
+        thread_id = item.thread_id or item.id
+        return view.url("conversations/thread", id=thread_id, shared=shared) if thread_id else ""
     if item.kind is Kind.EPISODE and item.seq:
         return view.url("conversations/message", id=item.thread_id, message=item.id, shared=shared)
     return view.item_url("memories", item.id)

@@ -76,11 +76,23 @@ async def _message(view: View) -> Response:
 
 async def _preview(view: View) -> Response:
     shared, with_memories = bool(view.asked("shared")), bool(view.asked("with_memories"))
-    gone = await view.client.delete_thread(view.asked("id"), shared=shared, with_memories=with_memories, dry_run=True)
+    thread_id = view.asked("id")
+    gone, working, waiting = await asyncio.gather(
+        view.client.delete_thread(thread_id, shared=shared, with_memories=True, dry_run=True),
+        view.client.working_memory(thread_id=thread_id, shared=shared),
+        view.host.proposals(user_id=view.whose.user_id, chat_id=view.whose.chat_id, page_size=1000),
+    )
+    also = [
+        *(["its summary"] if gone.thread.summary else []),
+        *(["its working memory"] if working.text else []),
+        *[f"what waits for review: {one.content[:80]}" for one in waiting if one.thread_id == thread_id],
+    ]
     some = gone.memory_ids[:MOST_LISTED]
     found = await asyncio.gather(*(view.client.get(memory_id) for memory_id in some), return_exceptions=True)
     memories = [memory for memory in found if isinstance(memory, ShownMemory)]  # the others went meanwhile
-    return view.page("delete_thread.html", gone=gone, shared=shared, with_memories=with_memories, memories=memories)
+    return view.page(
+        "delete_thread.html", gone=gone, also=also, shared=shared, with_memories=with_memories, memories=memories
+    )
 
 
 async def _delete(view: View) -> Response:

@@ -43,7 +43,7 @@ def filter_of(view: View) -> Filter:
     return Filter(
         kinds=frozenset([Kind(kind)]) if kind in KINDS else frozenset(),
         subjects=tuple(filter(None, [view.typed("about")])),
-        tags=tuple(filter(None, [view.typed("tag")])),
+        tags=tuple(filter(None, [view.typed("tag").removeprefix("#")])),  # as the pages show it
         category=view.typed("category"),
         where=view.typed("where"),
         import_id=view.typed("import"),
@@ -110,7 +110,8 @@ def refused(rejection: str) -> str:
 
 
 async def _add(view: View) -> Response:
-    tags, subjects = list_of(view.form.get("tags", "")), list_of(view.form.get("about", ""))
+    tags = [tag.removeprefix("#") for tag in list_of(view.form.get("tags", ""))]
+    subjects = list_of(view.form.get("about", ""))
     kind = view.form.get("kind", "fact")
     try:
         result = await view.client.add(

@@ -102,7 +102,11 @@ async def _preview(view: View) -> Response:
 async def _forget(view: View) -> Response:
     told = await view.client.forget_person(view.part("id"), with_messages=bool(view.form.get("with_messages")))
     memories = "1 memory is" if told.purged_count == 1 else f"{told.purged_count} memories are"
-    said = f"; messages that named them and are erased too: {told.message_count}" if told.with_messages else ""
+    also = {
+        "messages": told.message_count, "notes that named them, or former versions of them": len(told.note_paths),
+        "summaries and working memories, emptied": len(told.thread_ids) + told.in_working_memory,
+    }  # fmt: skip
+    said = "".join(f"; {what}: {count}" for what, count in also.items() if count and told.with_messages)
     view.say(f"forgot {told.entity.name}: {memories} erased for good{said}")
     return view.back("people")
 

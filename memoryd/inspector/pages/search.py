@@ -18,7 +18,7 @@ from memoryd.inspector.view import View
 from memoryd.model.memory import ShownMemory
 from memoryd.model.results import Miss
 
-LIMIT = 20
+LIMIT, MOST = 20, 100
 MOST_BELOW = 10  # that are shown below the floor
 LABELS = {"query": "Question", "as_of": "As of the day", "why_not": "Why is this memory not found?"}
 
@@ -35,6 +35,8 @@ class Answer:
     miss: Miss | None
     unavailable: Sequence[str]
     """The legs that did not work."""
+    is_cut: bool
+    """Whether there may be more hits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +84,8 @@ async def _answered(view: View, query: str) -> Answer:
         include_superseded=bool(view.asked("all")),
     )
     as_of = _end_of_day(view)
-    ask = partial(view.client.search, query, limit=LIMIT, filter=wanted, explain=True, as_of=as_of, without_recall=True)
+    limit = max(1, min(MOST, view.number("limit", LIMIT)))
+    ask = partial(view.client.search, query, limit=limit, filter=wanted, explain=True, as_of=as_of, without_recall=True)
     found, every = await asyncio.gather(ask(), ask(min_score=0.0))
     miss = None
     if view.typed("why_not"):
@@ -91,7 +94,8 @@ async def _answered(view: View, query: str) -> Answer:
     shown = {hit.memory.id for hit in found.hits}.union(*(hit.same_ids for hit in found.hits))
     below = [hit for hit in every.hits if hit.memory.id not in shown][:MOST_BELOW]
     others = await contesting(view, [hit.memory for hit in (*found.hits, *below)])
-    return Answer(found.hits, below, others, miss, [leg.value for leg in found.unavailable_legs])
+    unavailable = [leg.value for leg in found.unavailable_legs]
+    return Answer(found.hits, below, others, miss, unavailable, is_cut=len(found.hits) == limit)
 
 
 async def _show(view: View) -> Response:
@@ -107,6 +111,7 @@ async def _show(view: View) -> Response:
         bars=bars,
         reason=_reason,
         is_newer=is_newer,
+        most=MOST,
         kinds=[*KINDS, "episode", "note"],
         asked={name: view.asked(name) for name in ("kind", "as_of", "why_not")},
     )
