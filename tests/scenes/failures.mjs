@@ -10,6 +10,8 @@ import {
 } from "memoryd";
 import { AddMemoryRequestSchema, IdentityService, MemoryService } from "memoryd/contract";
 
+const patience = Number(process.env.MEMORYD_PATIENCE ?? 1);
+
 const failure = async (promise) => promise.then(() => assert.fail("did not fail"), (error) => error);
 const EMPTY = Buffer.alloc(5); // a message of gRPC without fields
 
@@ -110,7 +112,7 @@ await over(["hang", "hang", "hang"], async (client, bodies) => {
   const error = await failure(client.addMemory({ content: "silence" }));
   assert.ok(error instanceof TimedOut && !(error instanceof ConnectionLost), `${error.name}: ${error.message}`);
   assert.equal(bodies.length, 1);
-}, { timeoutMs: 400 });
+}, { timeoutMs: 400 * patience });
 await over(["hang", "hang", "hang", "hang"], async (client) => {
   const mine = new Error("mine");
   assert.equal(await failure(client.listMemories({}, { signal: AbortSignal.abort(mine) })), mine);
@@ -141,7 +143,7 @@ for (const { words, attempts, kind } of [
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
-  const client = new MemoryClient({ endpoint: `http://127.0.0.1:${server.address().port}`, userId: "alice", timeoutMs: 1_000 });
+  const client = new MemoryClient({ endpoint: `http://127.0.0.1:${server.address().port}`, userId: "alice", timeoutMs: 1_000 * patience });
   const error = await failure(client.addMemory({ content: "never" }));
   assert.ok(error instanceof kind, `${error.name}: ${error.message}`);
   assert.equal(seen, attempts);
