@@ -24,5 +24,7 @@ MUTANTS_OF_DAEMONS = [
     ("memoryd/domain/claims.py", "leases_before={name: known}", "leases_before={}", TWO_WORK),
     ("memoryd/learning/follow.py", "                if not is_mine:  #", "                if False:  #", TWO_WORK),
     ("memoryd/store/duckdb/writer.py", "            self._heads.grants += change.changes_grants\n", "", TWO_GRANTS),
+    ("memoryd/store/duckdb/usage.py", "            self.said[message.grant_id, message.create_time.date()] += 1", "            pass", "tests/test_two_daemons.py"),
+    ("memoryd/identity/grants.py", "        store.commits.messages.follow(self._follow_messages)\n", "", "tests/test_two_daemons.py"),
     ("memoryd/domain/people/decide.py", "- _part_of(entity_id, people)", "- {entity_id}", "tests/conformance/test_people.py"),
 ]

@@ -23,6 +23,7 @@ from memoryd.model.commits import Applied, Head
 from memoryd.model.entity import Entity
 from memoryd.model.grant import Quota
 from memoryd.model.memory import Draft, Outcome
+from memoryd.model.message_draft import MessageDraft
 from memoryd.model.query import Filter
 from memoryd.model.receipt import MemoriesReceipt, MemoryRef
 from memoryd.model.scope import Owner
@@ -108,6 +109,23 @@ async def test_the_writes_of_a_day_are_counted_over_all_daemons(store, clock):
                 await grants.charge(held, 1, clock())
         await inside[1].delete(written.memory.id, purge=True)
         with pytest.raises(LimitExceeded):  # it was written all the same
+            await daemons_grants[1].charge(held, 1, clock())
+
+
+async def test_messages_are_writes_of_a_day_too_at_whichever_daemon_and_after_they_were_erased(store, clock):
+    async with daemons(store, clock) as clients:
+        daemons_grants = [Grants(one.ports.store, [], [], lambda: 0.0, os.urandom, today=NOW.date()) for one in clients]
+        held = grant(quota=Quota(writes_per_day=4))
+        inside = [Local(one.ports, clock, user_id="alice", grant_id=held.id) for one in clients]
+        for n in range(4):
+            await daemons_grants[n % 2].charge(held, 1, clock())
+            await inside[n % 2].append("t", [MessageDraft(content=f"said {n}")])
+            assert [n + 1] * 2 == [(await one.usage(held.id, clock())).writes_today for one in daemons_grants]
+        for grants in daemons_grants:
+            with pytest.raises(LimitExceeded, match="4 writes a day"):
+                await grants.charge(held, 1, clock())
+        await clients[0].delete_thread("t")
+        with pytest.raises(LimitExceeded):
             await daemons_grants[1].charge(held, 1, clock())
 
 

@@ -143,8 +143,7 @@ async def make_grants(store: Store) -> Grants:
     head = await store.grants.head()  # first: what another daemon changes meanwhile is taken in later
     known = await store.grants.all(), await store.grants.token_keys()
     today = now_utc().date()
-    counts = await store.grants.messages_on(today)
-    return Grants(store, *known, time.monotonic, secrets.token_bytes, today=today, head=head, said=counts)
+    return Grants(store, *known, time.monotonic, secrets.token_bytes, today=today, head=head)
 
 
 def policy_of(config: Config) -> Policy:

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
-from types import MappingProxyType
 
 from memoryd.errors import AmbiguousId, Contended, GrantNotFound, InvalidArgument, LimitExceeded, Unauthenticated
 from memoryd.model import limits
@@ -41,7 +40,7 @@ class _Bucket:
 class Grants:
     """Every grant by its id, and the keys of tokens."""
 
-    def __init__(  # noqa: PLR0913  the wiring of all parts
+    def __init__(
         self,
         store: Store,
         grants: Iterable[Grant],
@@ -51,13 +50,8 @@ class Grants:
         *,
         today: date,
         head: int = 0,
-        said: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
-        """
-        Begin with what the store held on a day (UTC), up to its head, and follow its commits.
-
-        `said` is how many messages of the day came through each grant: they are writes, and no memories.
-        """
+        """Begin with what the store held on a day (UTC), up to its head, and follow its commits."""
         self._store = store
         self._random_bytes = random_bytes
         self._grants = {grant.id: grant for grant in grants}
@@ -65,12 +59,13 @@ class Grants:
         self._buckets: dict[str, _Bucket] = {}
         self._under_way: dict[str, int] = {}
         self._today = today
-        self._not_stored: dict[str, int] = dict(said)
-        """Writes of this day that stored no memory, or none yet."""
+        self._not_stored: dict[str, int] = {}
+        """Writes of this day that stored nothing, or nothing yet."""
         self._head = head
         self._changing = asyncio.Lock()
         self._monotonic_s = monotonic_s
         store.commits.memories.follow(self._follow)
+        store.commits.messages.follow(self._follow_messages)
 
     # --- looking up ---
 
@@ -239,6 +234,11 @@ class Grants:
             self._count_stored(entry.memory, 1)
         for memory in applied.change.purges:
             self._count_stored(memory, -1)
+
+    def _follow_messages(self, applied: Applied) -> None:
+        """Take out the messages that are stored now; the store counts also those that are erased."""
+        for entry in applied.change.inserts:
+            self._count_stored(entry.memory, 1)
 
     def _count_stored(self, memory: Memory, count: int) -> None:
         if memory.grant_id and memory.create_time.date() == self._today:

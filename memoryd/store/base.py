@@ -197,14 +197,12 @@ class GrantStore(Protocol):
 
     async def usage(self, grant_id: str, day: date) -> GrantUsage:
         """
-        Return how many memories of a grant are stored, in any state, their bytes, and how many are of one day (UTC).
+        Return how many memories of a grant are stored, in any state, their bytes, and its writes of one day (UTC).
 
-        It is counted in the transactions of the memories, whoever commits them.
+        Writes are the memories of the day that are stored, and its messages, also those that were erased since; those
+        that were erased before the store was opened may be left out. It is counted in the transactions that store them,
+        whoever commits them.
         """
-        ...
-
-    async def messages_on(self, day: date) -> dict[str, int]:
-        """Return how many messages of a day (UTC) there are of each grant."""
         ...
 
 

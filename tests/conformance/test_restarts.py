@@ -85,7 +85,6 @@ async def told_by(store) -> dict[str, object]:
         "grants": await store.grants.all(),
         "keys": [(key.id, key.secret, key.create_time) for key in await store.grants.token_keys()],
         "usage": await store.grants.usage("g1", NOW.date()),
-        "said": await store.grants.messages_on(NOW.date()),
         "work": await work.find(states=list(WorkState), limit=9),
         "counts": await work.counts(),
         "proposals": await work.proposals(limit=9),

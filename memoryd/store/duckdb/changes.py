@@ -174,7 +174,7 @@ def _count(con: duckdb.DuckDBPyConnection, change: ChangeSet, usage: UsageChange
 def _count_messages(con: duckdb.DuckDBPyConnection, change: ConversationChange, usage: UsageChanges) -> None:
     """Count the bytes of messages, which come through a grant as memories do."""
     for new_message in change.messages:
-        usage.add(new_message.message, 0, new_message.message.text_bytes)
+        usage.add_message(new_message.message)
     for owner, grant_id, day, size in _texts(con, change):
         usage.add_row(owner, grant_id, day, 0, size)
     for grant_id, day, size in stored_sizes(con, change.purge_messages):

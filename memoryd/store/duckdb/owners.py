@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from typing import Any
 
 from memoryd.model.entity import Entity
@@ -73,15 +73,6 @@ class DuckDBGrants:
         if not self._writer.usage.knows(day):
             await self._writer.count_day(day)
         return self._writer.usage.of(grant_id, day)
-
-    async def messages_on(self, day: date) -> dict[str, int]:
-        found = await self._readers.read(
-            self._readers.rows,
-            "SELECT grant_id, count(*) FROM messages WHERE grant_id <> '' AND create_time >= ?"
-            " AND create_time < ? GROUP BY grant_id",
-            [day, day + timedelta(days=1)],
-        )
-        return dict(found)
 
 
 class DuckDBOwners:

@@ -7,9 +7,9 @@ always says what a scan of `memories` would say.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import date
+from datetime import date, timedelta
 from typing import TYPE_CHECKING
 
 from memoryd.model.conversation import Message
@@ -37,6 +37,8 @@ class UsageChanges:
     def __init__(self) -> None:
         self._of: defaultdict[tuple[str, str, date], list[int]] = defaultdict(lambda: [0, 0])
         """Memories and bytes, by the name of the row, the grant and the day."""
+        self.said: Counter[tuple[str, date]] = Counter()
+        """New messages, by the grant and the day; no row has them: the messages themselves are counted at a start."""
 
     def __iter__(self) -> Iterator[tuple[str, date, int, int]]:
         """Yield grant, day, memories and bytes."""
@@ -47,6 +49,12 @@ class UsageChanges:
         """Count what came through a grant: 1 memory more, 1 less, or 0 of a message and where one only grew."""
         if stored.grant_id:
             self.add_row(stored.owner, stored.grant_id, stored.create_time.date(), memories, size)
+
+    def add_message(self, message: Message) -> None:
+        """Count a message that came through a grant: its bytes, and that it was written on its day."""
+        self.add(message, 0, message.text_bytes)
+        if message.grant_id:
+            self.said[message.grant_id, message.create_time.date()] += 1
 
     def add_row(self, owner: Owner, grant_id: str, day: date, memories: int, size: int) -> None:
         """Count what came through a grant on a day."""
@@ -105,21 +113,23 @@ class UsageCounts:
         """Begin with the memories and bytes of each grant."""
         self._stored = {grant_id: (memories, size) for grant_id, memories, size in stored}
         self._on: dict[date, dict[str, int]] = {}
+        self._said: dict[date, Counter[str]] = {}
 
     def knows(self, day: date) -> bool:
         """Whether the memories of a day are counted."""
         return day in self._on
 
-    def begin(self, day: date, counted: Mapping[str, int]) -> None:
-        """Take in how many memories each grant has of a day."""
-        self._on[day] = dict(counted)
+    def begin(self, day: date, counted: Mapping[str, int], said: Mapping[str, int]) -> None:
+        """Take in how many memories each grant has of a day, and how many messages."""
+        self._on[day], self._said[day] = dict(counted), Counter(said)
         if len(self._on) > MOST_DAYS:
-            del self._on[next(iter(self._on))]
+            oldest = next(iter(self._on))
+            del self._on[oldest], self._said[oldest]
 
     def of(self, grant_id: str, day: date) -> GrantUsage:
         """Return what came through a grant; KeyError for a day that is not counted."""
         memories, size = self._stored.get(grant_id, (0, 0))
-        return GrantUsage(self._on[day].get(grant_id, 0), memories, size)
+        return GrantUsage(self._on[day].get(grant_id, 0) + self._said[day][grant_id], memories, size)
 
     def add(self, changes: UsageChanges) -> None:
         """Take in a transaction."""
@@ -130,6 +140,9 @@ class UsageCounts:
                 del self._stored[grant_id]
             if day in self._on:
                 self._on[day][grant_id] = self._on[day].get(grant_id, 0) + memories
+        for (grant_id, day), count in changes.said.items():
+            if day in self._said:
+                self._said[day][grant_id] += count
 
 
 def sizes_of(con: duckdb.DuckDBPyConnection, memories: Sequence[Memory]) -> dict[str, int]:
@@ -153,9 +166,14 @@ def totals(con: duckdb.DuckDBPyConnection) -> list[tuple[str, int, int]]:
     return [(grant_id, memories, size) for grant_id, memories, size in found]
 
 
-def counted_on(con: duckdb.DuckDBPyConnection, day: date) -> dict[str, int]:
-    """Return how many memories each grant has of a day."""
-    found = con.execute(
+def counted_on(con: duckdb.DuckDBPyConnection, day: date) -> tuple[dict[str, int], dict[str, int]]:
+    """Return how many memories each grant has of a day, and how many messages."""
+    memories = con.execute(
         "SELECT grant_id, sum(stored_memories)::BIGINT FROM usage WHERE day = ? GROUP BY grant_id", [day]
     ).fetchall()
-    return dict(found)
+    messages = con.execute(
+        "SELECT grant_id, count(*) FROM messages WHERE grant_id <> '' AND create_time >= ? AND create_time < ?"
+        " GROUP BY grant_id",
+        [day, day + timedelta(days=1)],
+    ).fetchall()
+    return dict(memories), dict(messages)

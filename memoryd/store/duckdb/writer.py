@@ -142,7 +142,7 @@ class Writer:
         loop = asyncio.get_running_loop()
 
         def count(con: duckdb.DuckDBPyConnection) -> None:
-            loop.call_soon_threadsafe(self.usage.begin, day, counted_on(con, day))  # in the order of the commits
+            loop.call_soon_threadsafe(self.usage.begin, day, *counted_on(con, day))  # in the order of the commits
 
         await self._submit(run=count)
 

@@ -53,16 +53,10 @@ class RamGrants:
         memories = [entry.memory for entry in self._state.entries.values() if entry.memory.grant_id == grant_id]
         said = sum(message.text_bytes for message in self._state.said.values() if message.grant_id == grant_id)
         return GrantUsage(
-            sum(memory.create_time.date() == day for memory in memories),
+            sum(memory.create_time.date() == day for memory in memories) + self._state.said_on[grant_id, day],
             len(memories),
             sum(memory.text_bytes for memory in memories) + said + self._text_bytes_of(grant_id),
         )
-
-    async def messages_on(self, day: date) -> dict[str, int]:
-        messages = (
-            message for message in self._state.said.values() if message.grant_id and message.create_time.date() == day
-        )
-        return dict(Counter(message.grant_id for message in messages))
 
     def _text_bytes_of(self, grant_id: str) -> int:
         """Return the bytes of summaries, working memories and notes that were set through a grant."""

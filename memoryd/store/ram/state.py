@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import TypeVar
 
 from memoryd.errors import Contended, Unavailable
@@ -33,6 +34,7 @@ class RamState:
         self.entries: dict[str, Entry] = {}
         self.requests: dict[tuple[Owner, str, str], RecordedRequest] = {}
         self.grants: dict[str, Grant] = {}
+        self.said_on: Counter[tuple[str, date]] = Counter()
         self.token_keys: dict[str, TokenKey] = {}
         self.named: dict[str, Entity] = {}
         self.tombstones: set[Tombstone] = set()
@@ -113,7 +115,8 @@ class RamState:
         self.sessions.update({(session.owner, session.thread_id, session.id): session for session in change.sessions})
         for n, new_message in enumerate(change.messages):
             number = numbered(commit_seq, n)
-            self.said[number] = new_message.message
+            self.said[number] = message = new_message.message
+            self.said_on[message.grant_id, message.create_time.date()] += 1
             self.messages[number] = Entry(new_message.message.as_memory(), new_message.terms)
         if change.working_memory is not None:
             self.working.pop(change.owner, None)
