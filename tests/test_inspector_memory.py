@@ -257,6 +257,22 @@ def test_a_context_names_what_each_line_is_from(site, alice):
     assert "“Budget in tokens” is 'many'" in shown(site.get("context", 400, prompt="x", tokens="many", **whose(alice)))
 
 
+def test_a_context_says_what_it_needs_and_links_no_working_memory_that_has_no_page(site, alice):
+    assert "type a prompt, or choose a conversation" in shown(site.get("context", prompt="", **whose(alice)))
+    alice.append("t", [MessageDraft(content="The oven is broken")])
+    alice.set_working_memory("We plan the summer")
+    alice.set_working_memory("The oven goes first", thread_id="t")
+    page = site.get("context", prompt="Plan a dinner", thread="t", **whose(alice))
+    rows = {row.find("bdi")[0].words: row for row in page.find("tr", class_="item")}
+    links = {"summer": 0, "oven goes": 1}
+    for words, count in links.items():
+        [row] = [row for text, row in rows.items() if words in text]
+        assert count == len(row.find("a")), words
+    for row in rows.values():
+        for link in row.find("a"):
+            assert 200 == site.http.get(f"{site.origin}{link.attributes['href']}").status_code
+
+
 def test_a_timeline_tells_memories_and_sessions_by_day(site, alice):
     alice.add("My favorite color is red")
     alice.add("My favorite color is blue")

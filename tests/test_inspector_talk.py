@@ -82,6 +82,10 @@ def test_pairs_that_are_settled_along_with_one_are_told(site, alice):
     done = site.post("contested", owner=alice.identity.user_id, **{**fields, "choice": "newer"})
     assert "1 other pair of the one that ends is settled with it" in shown(done)
     assert "Pair 1 of 1" in shown(done)
+    [left] = done.find("form", class_="decide")
+    pair = {one.attributes["name"]: one.attributes["value"] for one in left.find("input")}
+    reason = alice.get(pair["newer"]).judgement
+    assert (reason.evidence == pair["older"]) == ("because" in shown(done)), "the reason is that of the pair"
 
 
 def test_what_was_learnt_waits_for_review_and_stands_at_its_message(site, alice):
@@ -96,11 +100,14 @@ def test_what_was_learnt_waits_for_review_and_stands_at_its_message(site, alice)
     lena = next(one for one in waiting if "Lena" in one.content)
     cat = next(one for one in waiting if "Mitzi" in one.content)
     assert "My sister Lena lives in Ghent" in shown(site.get("review"))
-    page = site.post("review", owner="", approve=lena.id, **{f"content-{lena.id}": "", f"content-{cat.id}": "My cat"})
+    for form in site.get("review").find("form", class_="decide"):  # Enter in its field presses its own first button
+        assert 1 == len(form.find("input", name="id"))
+        assert "approve" == form.find("button")[0].attributes["value"]
+    page = site.post("review", owner="", id=lena.id, choice="approve", content="")
     assert "approved, inserted: My sister Lena" in shown(page)
-    [field] = page.find("input", name=f"content-{cat.id}")
-    assert "My cat" == field.attributes["value"]
-    site.post("review", owner="", reject=cat.id)
+    [field] = page.find("input", name="content")  # of the other one, in a form of its own
+    assert cat.id == field.attributes["data-draft"]
+    site.post("review", owner="", id=cat.id, choice="reject", content="")
     assert ["My sister Lena lives in Ghent"] == [memory.content for memory in alice.page().memories]
     page = site.get("conversations/thread", id="cli:alice", **whose(alice))
     [first, second] = page.find("li", class_="item")

@@ -121,8 +121,6 @@ class Gone:
 class Session:
     """What is kept between the requests of the one browser."""
 
-    drafts: dict[str, str] = field(default_factory=dict)
-    """What was typed at facts that wait for review, by their ids."""
     gone: dict[str, Gone] = field(default_factory=dict)
     """By the id; at most MOST_GONE."""
 

@@ -67,7 +67,7 @@ def _settled_with(ends: ShownMemory, holds: ShownMemory) -> str:
     if not count:
         return ""
     pairs = "1 other pair of the one that ends is" if count == 1 else f"{count} other pairs of the one that ends are"
-    return f"; {pairs} settled with it, also if this is undone"
+    return f"; {pairs} settled with it"
 
 
 ROUTES = (("GET", "contested", _show), ("POST", "contested", _decide))

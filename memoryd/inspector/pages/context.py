@@ -29,7 +29,7 @@ def _address(view: View, section: str, item: ContextItem, shared: str) -> str:
     if section == PEOPLE:
         return view.item_url("people", item.id)
     if section in TEXTS:
-        thread_id = item.thread_id or item.id
+        thread_id = item.thread_id or (item.id if item.id == view.asked("thread") else "")  # else it is the user's
         return view.url("conversations/thread", id=thread_id, shared=shared) if thread_id else ""
     if item.kind is Kind.EPISODE and item.seq:
         return view.url("conversations/message", id=item.thread_id, message=item.id, shared=shared)
@@ -51,7 +51,9 @@ async def _show(view: View) -> Response:
     threads = (await view.client.threads(page_size=MOST_THREADS)).threads
     built: BuiltContext | None = None
     is_shared = view.is_shared
-    if prompt or thread_id:
+    if not prompt and not thread_id and "prompt" in view.request.query_params:
+        view.say("type a prompt, or choose a conversation", tone="fault")
+    elif prompt or thread_id:
         is_shared = view.is_shared or any(thread.id == thread_id and thread.scope.chat_id for thread in threads)
         with view.asking(**LABELS):
             built = await view.client.context(

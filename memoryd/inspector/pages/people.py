@@ -96,7 +96,14 @@ async def _unmerge(view: View) -> Response:
 async def _preview(view: View) -> Response:
     with_messages = bool(view.asked("with_messages"))
     told = await view.client.forget_person(view.part("id"), with_messages=with_messages, dry_run=True)
-    return view.page("forget_person.html", told=told, with_messages=with_messages)
+    names = [name.casefold() for name in (told.entity.name, *told.entity.aliases)]
+    waiting = await view.host.proposals(user_id=view.whose.user_id, chat_id=view.whose.chat_id, page_size=1000)
+    return view.page(
+        "forget_person.html",
+        told=told,
+        with_messages=with_messages,
+        waiting=[one for one in waiting if any(name in one.content.casefold() for name in names)],
+    )
 
 
 async def _forget(view: View) -> Response:

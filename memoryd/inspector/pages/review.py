@@ -12,7 +12,6 @@ from memoryd.model.learnt import Proposal
 
 PAGE_SIZE = 50
 MOST = 1000  # that are asked for
-FIELD = "content-"  # and the id: in other words
 MOST_IN_WORDS = 80  # characters of what was approved
 
 
@@ -24,24 +23,19 @@ async def _show(view: View) -> Response:
     at = max(0, view.number("at"))
     return view.page(
         "review.html", proposals=proposals[at : at + PAGE_SIZE], count=len(proposals), most=MOST, at=at,
-        page_size=PAGE_SIZE, of_user=user_id, of_chat=chat_id, field=FIELD, drafts=view.session.drafts,
+        page_size=PAGE_SIZE, of_user=user_id, of_chat=chat_id,
     )  # fmt: skip
 
 
 async def _decide(view: View) -> Response:
-    """Decide one; what was typed at the others is there again."""
-    is_approved = "approve" in view.form
-    proposal_id = view.form.get("approve") or view.form.get("reject", "")
-    typed = {name.removeprefix(FIELD): text for name, text in view.form.items() if name.startswith(FIELD)}
-    view.session.drafts = {one: text for one, text in typed.items() if text.strip()}
-    if is_approved:
-        result = await view.host.approve_proposal(proposal_id, content=typed.get(proposal_id, "").strip())
+    proposal_id = view.form.get("id", "")
+    if view.form.get("choice") == "approve":
+        result = await view.host.approve_proposal(proposal_id, content=view.form.get("content", "").strip())
         what = in_words(result.memory.content, MOST_IN_WORDS) if result.memory else proposal_id[:8]
         view.say(f"approved, {result.outcome.value}: {what}" + (f" ({result.rejection})" if result.rejection else ""))
     else:
         await view.host.reject_proposal(proposal_id)
         view.say("rejected; the same is not proposed again")
-    view.session.drafts.pop(proposal_id, None)
     return view.to(view.came_from(view.url("review")))
 
 

@@ -19,6 +19,13 @@ function move(step) {
   next.scrollIntoView({ block: "nearest" });
 }
 
+// what is typed at one of several items is there again when another one was decided
+for (const field of document.querySelectorAll("[data-draft]")) {
+  const place = `draft ${field.dataset.draft}`;
+  field.value ||= sessionStorage.getItem(place) ?? "";
+  field.addEventListener("input", () => sessionStorage.setItem(place, field.value));
+}
+
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.altKey || event.metaKey || event.isComposing || event.repeat) return;
   if (typing(event.target)) {
