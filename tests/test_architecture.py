@@ -50,5 +50,5 @@ def test_the_root_holds_few_modules_and_every_folder_says_what_belongs_there():
 
 
 def test_one_place_checks_the_grant_before_a_commit():
-    places = [str(path.relative_to(ROOT)) for path in BELOW if "grants.check(grant_id" in path.read_text()]
+    places = [str(path.relative_to(ROOT)) for path in BELOW if "grants.admit(grant_id" in path.read_text()]
     assert ["domain/pipeline.py"] == places
