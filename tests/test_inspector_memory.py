@@ -273,6 +273,32 @@ def test_a_context_says_what_it_needs_and_links_no_working_memory_that_has_no_pa
             assert 200 == site.http.get(f"{site.origin}{link.attributes['href']}").status_code
 
 
+def test_what_is_a_chat_s_is_reached_from_a_user_s_pages_and_from_the_audit_log(site, inspected, alice):
+    user = alice.identity.user_id
+    with inspected.client(user, "team-9") as both:
+        kept = both.add("The demo room is number 14", shared=True).memory
+        both.append("team:standup", [MessageDraft(content="The retro is on Monday")], shared=True)
+        both.append("own", [MessageDraft(content="My sister Clara moves to Ghent")])
+    rows = site.get("audit", user_id=user, rpc="addmemory").find("tr", class_="item")
+    [link] = [one for one in rows[0].find("a") if kept.id in one.attributes["href"]]
+    assert "demo room" in read(site.http.get(f"{site.origin}{link.attributes['href']}").text).find("main")[0].words
+    found = 0
+    for thread in ("", "own", "team:standup"):
+        page = until(
+            lambda thread=thread: (shown_now := site.get(
+                "context", prompt="When is the retro and does Clara move?", thread=thread, chat="team-9",
+                **whose(alice),
+            )).find("tr", class_="item") and shown_now
+        )  # fmt: skip
+        for one in page.find("main")[0].find("a"):
+            if "conversations/message" in one.attributes["href"]:
+                found += 1
+                assert (
+                    "Message" in read(site.http.get(f"{site.origin}{one.attributes['href']}").text).find("h1")[0].words
+                )
+    assert found
+
+
 def test_a_timeline_tells_memories_and_sessions_by_day(site, alice):
     alice.add("My favorite color is red")
     alice.add("My favorite color is blue")

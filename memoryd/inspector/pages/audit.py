@@ -13,10 +13,10 @@ from memoryd.inspector.view import View
 SHOWN = 100
 FOLLOW_S = 2  # between two looks
 MEMORY_CALLS = frozenset({
-    "AddMemory", "BatchAddMemories", "GetMemory", "GetMemoryHistory", "ListMemories", "SearchMemories", "UpdateMemory",
+    "AddMemory", "BatchAddMemories", "GetMemory", "GetMemoryHistory", "ListMemories", "UpdateMemory",
     "CorrectMemory", "ConfirmMemory", "DeleteMemory", "DeleteMemories", "RestoreMemory", "ResolveConflict",
 })  # fmt: skip
-"""What touches memories of the user that it names."""
+"""What touches memories of the user or chat that it names, and nothing else: a search may find notes and messages."""
 NAMES = ("rpc", "user_id", "grant_id", "id", "outcome")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from memory_client import BuiltContext, ContextItem, ContextSection
@@ -12,7 +13,7 @@ from memoryd.model.memory import Kind
 
 PEOPLE = "known_people"
 TEXTS = {"working_memory", "thread_summary"}
-MOST_THREADS = 50
+MOST_THREADS = 200
 LABELS = {"prompt": "Prompt", "tokens": "Budget in tokens", "max_tokens": "Budget in tokens"}
 
 
@@ -25,7 +26,8 @@ class TracedLine:
     address: str = ""
 
 
-def _address(view: View, section: str, item: ContextItem, shared: str) -> str:
+def _address(view: View, section: str, item: ContextItem, threads: Mapping[str, str]) -> str:
+    shared = threads.get(item.thread_id or item.id, "1" if view.is_shared else "")
     if section == PEOPLE:
         return view.item_url("people", item.id)
     if section in TEXTS:
@@ -36,13 +38,17 @@ def _address(view: View, section: str, item: ContextItem, shared: str) -> str:
     return view.item_url("memories", item.id)
 
 
-def _traced(view: View, section: ContextSection, shared: str) -> list[TracedLine]:
-    """Return the lines of a section; each that begins with a hyphen is one of its items, in order."""
+def _traced(view: View, section: ContextSection, threads: Mapping[str, str]) -> list[TracedLine]:
+    """
+    Return the lines of a section; each that begins with a hyphen is one of its items, in order.
+
+    `threads` says of each whether it is a chat's, as the address of its page does.
+    """
     items = iter(section.items)
     lines = []
     for text in section.text.splitlines():
         item = next(items, None) if text.startswith("- ") else None
-        lines.append(TracedLine(text, item, _address(view, section.name, item, shared) if item else ""))
+        lines.append(TracedLine(text, item, _address(view, section.name, item, threads) if item else ""))
     return lines
 
 
@@ -59,15 +65,14 @@ async def _show(view: View) -> Response:
             built = await view.client.context(
                 prompt, max_tokens=view.number("tokens"), thread_id=thread_id, shared=bool(thread_id) and is_shared
             )
+    whose = {thread.id: "1" if thread.scope.chat_id else "" for thread in threads}
     return view.page(
         "context.html",
         prompt=prompt,
         thread_id=thread_id,
         threads=threads,
         built=built,
-        sections=[(section.name, _traced(view, section, "1" if is_shared else "")) for section in built.sections]
-        if built
-        else [],
+        sections=[(section.name, _traced(view, section, whose)) for section in built.sections] if built else [],
         tokens=view.asked("tokens"),
     )
 
