@@ -20,6 +20,7 @@ from memory_client import MemoryClient
 BIN = Path(sys.executable).parent
 PATIENCE = float(os.environ.get("MEMORYD_PATIENCE", "1"))  # on a slow machine, by how much everything takes longer
 PATIENCE_S = 60 * PATIENCE
+LONGEST_TEMP = 12  # characters of the folder of temporary files; below a longer one sockets do not fit
 """How long anything is waited for, in seconds: on a slower machine set MEMORYD_PATIENCE, by which it is multiplied."""
 T = TypeVar("T")
 figures: list[str] = []  # what was measured in passing; printed at the end of a run
@@ -36,7 +37,8 @@ def until(look: Callable[[], T], pause_s: float = 0.05) -> T:
 @contextmanager
 def short_folder() -> Iterator[Path]:
     """A folder of its own with a short path, wherever temporary files are: the path of a socket has 107 bytes."""
-    with tempfile.TemporaryDirectory(prefix="m", ignore_cleanup_errors=True) as path:
+    is_long = len(tempfile.gettempdir()) > LONGEST_TEMP and os.access("/tmp", os.W_OK)
+    with tempfile.TemporaryDirectory(prefix="m", dir="/tmp" if is_long else None, ignore_cleanup_errors=True) as path:
         yield Path(path)
 
 
