@@ -235,7 +235,7 @@ MUTANTS = [
     ("memoryd/store/duckdb/usage.py", "    return bool(updated[0][0])", "    return True", STORE),
     ("memoryd/store/duckdb/usage.py", "    return {name for (name,) in updated}", "    return {*names}", "tests/test_opening.py"),
     ("memoryd/store/duckdb/writer.py", "        if day not in self._counting:", "        if True:", "tests/test_quotas.py"),
-    ("memoryd/store/duckdb/usage.py", "        if fewer:", "        if False:", "tests/test_grants.py tests/test_opening.py"),
+    ("memoryd/store/duckdb/usage.py", "        if fewer:", "        if False:", "tests/test_quotas.py"),
     ("memoryd/store/duckdb/writer.py", "        self.usage.add(usage)\n", "", STORE),
     ("memoryd/domain/writing/repetition.py", "if mention.entity_id in kept)", "if True)", "tests/test_many_names.py"),
     ("memoryd/domain/writing/repetition.py", "    if not _may_change(known, new):", "    if False:",

@@ -79,3 +79,12 @@ async def test_what_was_written_before_the_start_is_not_given_back_by_a_purge():
         grants = Grants(ports.store, [], [], lambda: 0.0, os.urandom, today=NOW.date())
         await ports.store.commits.write(ChangeSet(purges=(written.memory,)))
         assert 1 == (await grants.usage("g1", NOW)).writes_today
+
+
+async def test_a_row_that_counts_nothing_any_more_is_removed(folder):
+    async with ports_over(open_duckdb(folder)) as ports:
+        written = [entry(f"statement {n}", grant_id=f"g{n}") for n in range(2)]
+        await ports.store.commits.write(ChangeSet(inserts=tuple(written)))
+        await ports.store.commits.write(ChangeSet(purges=(written[0].memory,)))
+        left = await ports.store._readers.read(ports.store._readers.rows, "SELECT grant_id FROM usage", [])
+        assert [("g1",)] == [tuple(row) for row in left]
