@@ -75,7 +75,17 @@ def test_a_mistake_in_the_environment_names_the_variable(name, value):
 
 @pytest.mark.parametrize(
     "name",
-    ["MEMORYD_SERVICE_HOST", "MEMORYD_SERVICE_PORT", "MEMORYD_PORT", "MEMORYD_PORT_7443_TCP_ADDR", "MEMORYD_HOME"],
+    [
+        "MEMORYD_SERVICE_HOST",
+        "MEMORYD_SERVICE_PORT",
+        "MEMORYD_PORT",
+        "MEMORYD_PORT_7443_TCP_ADDR",
+        "MEMORYD_HOME",
+        "MEMORY_STORE_PATH",
+        "MEMORY_SEARCH_FLOOR",
+        "MY_MEMORYD_STORE_PATH",
+        "MEMORY_ENDPOINT",
+    ],
 )
 def test_variables_that_others_set_for_a_service_of_this_name_are_let_be(name):
     assert load_config(None, {}) == load_config(None, {name: "tcp://127.0.0.1:7443"})

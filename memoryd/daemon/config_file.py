@@ -86,6 +86,7 @@ def _noting(faults: list[str]) -> Iterator[None]:
         faults.extend(error.faults)
 
 
+OURS = "MEMORYD_"
 ALIKE = 0.9  # of two names of variables, by difflib: one is a slip of the other; others that begin so are let be
 
 
@@ -166,7 +167,9 @@ def _of_environment(
             place, key = variables[variable]
             with _noting(faults):
                 values[place] = key.check(key.parse(text), variable)
-        elif variable.startswith(prefixes) or difflib.get_close_matches(variable, variables, 1, ALIKE):
+        elif variable.startswith(prefixes) or (
+            variable.startswith(OURS) and difflib.get_close_matches(variable, variables, 1, ALIKE)
+        ):
             faults.append(f"the environment sets {variable}, which is no key{_nearest(variable, list(variables))}")
     return values
 
