@@ -21,7 +21,7 @@ MUTANTS_OF_DAEMONS = [
     ("memoryd/domain/pages.py", "if holder == DONE or holds(", "if holds(", TWO_WORK),
     ("memoryd/domain/pages.py", "    if leases.get(name) != mine or first < counter:", "    if first < counter:", TWO_WORK),
     ("memoryd/domain/pages.py", "if holder == DONE}, **ended}", "}, **ended}", TWO_WORK),
-    ("memoryd/domain/claims.py", "leases_before={name: known}", "leases_before={}", TWO_WORK),
+    ("memoryd/domain/claims.py", "leases_before={lease.name: known}", "leases_before={}", TWO_WORK),
     ("memoryd/learning/follow.py", "                if not is_mine:  #", "                if False:  #", TWO_WORK),
     ("memoryd/store/duckdb/writer.py", "            self._heads.grants += change.changes_grants\n", "", TWO_GRANTS),
     ("memoryd/store/duckdb/usage.py", "            self.said[message.grant_id, message.create_time.date()] += 1", "            pass", "tests/test_two_daemons.py"),

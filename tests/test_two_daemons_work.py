@@ -283,7 +283,7 @@ def test_pages_are_each_done_once_whatever_order_they_end_in(steps):
         assert change.counters_before == {queue: counter}
         assert all(leases.get(name) == before for name, before in change.leases_before.items())
         leases = leases_after(leases, change)
-        counter = change.counters[queue]
+        counter = change.counters.get(queue, counter)
 
     for what, who in steps:
         if what == "later":

@@ -22,9 +22,10 @@ import structlog
 from memoryd.daemon.config import Config
 from memoryd.daemon.schedule import due_jobs, expressions_of, first_seen, misdated, next_time
 from memoryd.domain.background import BackgroundWorker, message_of
-from memoryd.domain.clock import CLOCK_SEEN, holds
+from memoryd.domain.claims import take
+from memoryd.domain.clock import CLOCK_SEEN
 from memoryd.domain.ports import Ports
-from memoryd.errors import Conflict, Contended, InvalidArgument, MemorydError, RunNotFound, Unavailable
+from memoryd.errors import Conflict, InvalidArgument, MemorydError, RunNotFound, Unavailable
 from memoryd.model.call_context import CallContext, in_call
 from memoryd.model.change import ChangeSet
 from memoryd.model.measures import Event, Quantity
@@ -81,19 +82,11 @@ async def look_at_clock(ports: Ports, now: datetime, noted: datetime | None = No
 
 async def lease(name: str, holder: str, store: Store, now: datetime, *, ran: datetime | None) -> bool:
     """Take a job that ran last at a time (None: never); False if someone else runs it, or has run it since."""
-    holder_lease = (await store.work.leases()).get(name)
-    if holds(None if holder_lease is None else holder_lease.until, now, 2 * LEASE):
-        return False
     taken = Lease(name, holder, now + LEASE)
     try:
-        await store.commits.write(
-            ChangeSet(leases=(taken,), leases_before={name: holder_lease}, marks_before={name: ran}),
-        )
-    except Contended:
-        return False
+        return await take(taken, store, now, longest=2 * LEASE, marks_before={name: ran})
     except Unavailable:
         return True  # the disk may be full, and garbage collection makes room
-    return True
 
 
 class Jobs:
@@ -300,7 +293,9 @@ class Jobs:
     async def _to_its_end(self, run: Run, progress: Progress) -> Run:
         context = CallContext(time=run.start_time, call=secrets.token_hex(6), rpc=run.job, door="daemon")
         began = time.monotonic()
-        beside = [asyncio.create_task(work) for work in (self._renew(run), self._stop_if_asked(run))]
+        beside = [asyncio.create_task(self._renew(run))]
+        if self._ports.store.is_shared:
+            beside.append(asyncio.create_task(self._stop_if_asked(run)))
         state, counts, error = RunState.DONE, {}, ""
         try:
             with in_call(context):

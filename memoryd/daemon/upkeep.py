@@ -32,11 +32,12 @@ class Step(NamedTuple):
 
 def upkeep(ports: Ports) -> tuple[Step, ...]:
     """Return what is done for a store and its indexes as long as the daemon runs."""
-    return (
+    own = (
         Step(lambda: flush_recalls(ports), RECALL_FLUSH_S, "recalls_not_counted"),
         Step(lambda: _end_idle(ports), IDLE_SESSIONS_S, "sessions_not_ended"),
-        Step(PurgesElsewhere(ports).look, PURGES_ELSEWHERE_S, "purges_elsewhere_not_seen"),
     )
+    others = Step(PurgesElsewhere(ports).look, PURGES_ELSEWHERE_S, "purges_elsewhere_not_seen")
+    return (*own, others) if ports.store.is_shared else own
 
 
 async def flush_recalls(ports: Ports) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from datetime import datetime, timedelta
+from types import MappingProxyType
 
 from memoryd.domain.clock import holds
 from memoryd.errors import Contended, MemorydError
@@ -14,7 +15,7 @@ from memoryd.model.change import ChangeSet
 from memoryd.model.work import Lease
 from memoryd.store.base import Store
 
-__all__ = ["LEASE", "claim_name", "claimed"]
+__all__ = ["LEASE", "claim_name", "claimed", "take"]
 
 LEASE = timedelta(minutes=2)  # after a kill no one does it for so long
 RENEW_S = 30.0
@@ -35,7 +36,7 @@ async def claimed(name: str, holder: str, store: Store, clock: Callable[[], date
     if not store.is_shared:
         yield True
         return
-    if not await _take(name, holder, store, clock()):
+    if not await take(Lease(name, holder, clock() + LEASE), store, clock(), longest=2 * LEASE):
         yield False
         return
     renewing = asyncio.create_task(_renew(name, holder, store, clock))
@@ -47,12 +48,25 @@ async def claimed(name: str, holder: str, store: Store, clock: Callable[[], date
             await store.commits.write(ChangeSet(freed_leases=(Lease(name, holder, clock()),)))
 
 
-async def _take(name: str, holder: str, store: Store, now: datetime) -> bool:
-    known = (await store.work.leases()).get(name)
-    if known is not None and holds(known.until, now, 2 * LEASE):
+async def take(
+    lease: Lease,
+    store: Store,
+    now: datetime,
+    *,
+    longest: timedelta,
+    marks_before: Mapping[str, datetime | None] = MappingProxyType({}),
+) -> bool:
+    """
+    Take a lease; False where someone else holds it, or the marks are not as they are said to have been.
+
+    One that lasts longer than `longest` from now comes from a wrong clock, and holds nothing.
+    """
+    known = (await store.work.leases()).get(lease.name)
+    if holds(None if known is None else known.until, now, longest):
         return False
+    change = ChangeSet(leases=(lease,), leases_before={lease.name: known}, marks_before=marks_before)
     try:
-        await store.commits.write(ChangeSet(leases=(Lease(name, holder, now + LEASE),), leases_before={name: known}))
+        await store.commits.write(change)
     except Contended:
         return False
     return True

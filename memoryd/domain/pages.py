@@ -83,11 +83,12 @@ def taken(
     first, last = page
     name = _name(queue, first)
     lease = Lease(name, f"{holder}/{last}", now + LEASE)
-    change = ChangeSet(
-        leases=(lease,), leases_before={name: leases.get(name)}, counters={queue: counter},
-        counters_before={queue: counter},
-    )  # fmt: skip
-    return lease, change
+    return lease, _leased(lease, leases.get(name), queue, counter)
+
+
+def _leased(lease: Lease, before: Lease | None, queue: CounterName, counter: int) -> ChangeSet:
+    """Return the change that puts a lease in place of another one, if the counter stands where it stood."""
+    return ChangeSet(leases=(lease,), leases_before={lease.name: before}, counters_before={queue: counter})
 
 
 def done(
@@ -111,6 +112,4 @@ def done(
     if moved is not None:
         return moved
     mark = Lease(name, f"{DONE}/{last}", now)  # others have what comes before in hand
-    return ChangeSet(
-        counters={queue: counter}, counters_before={queue: counter}, leases=(mark,), leases_before={name: mine}
-    )
+    return _leased(mark, mine, queue, counter)

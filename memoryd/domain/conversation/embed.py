@@ -124,7 +124,7 @@ class MessageEmbedder:
         """Embed and write the next messages; False if there are none."""
         ports, now = self._ports, self._clock()
         ports.shared.lag.appended.clear()
-        counters, leases = await ports.store.work.counters(), await ports.store.work.leases()
+        counters, leases = await ports.store.work.counters(), await self._leases()
         known = counters.get(self._name)
         counter = known or 0
         moved = caught_up(self._name, counter, leases)
@@ -150,18 +150,30 @@ class MessageEmbedder:
         messages = [message for _, message in page]
         parts = [messages[n : n + PART] for n in range(0, len(messages), PART)]
         embedded = [one for made in await asyncio.gather(*map(self._vectors, parts)) for one in made]
-        if not await self._write(self._changes(messages, embedded, after), place, mine):
+        if not await self._write(self._changes(messages, embedded, after), place, mine, counter):
             return True
         ports.shared.lag.done((message.owner for message in messages), max(0, ports.shared.lag.waiting - len(page)))
         ports.shared.lag.rate = 0.5 * ports.shared.lag.rate + 0.5 * len(page) / max(1e-3, time.perf_counter() - began)
         return True
 
-    async def _write(self, changes: Sequence[ChangeSet], place: tuple[int, int], mine: Lease | None) -> bool:
-        """Write the vectors of a page, and note it as done; False where another daemon has done it meanwhile."""
-        work, commits = self._ports.store.work, self._ports.store.commits
+    async def _leases(self) -> Mapping[str, Lease]:
+        """Return what daemons have in hand; a daemon that holds the store alone leases nothing."""
+        store = self._ports.store
+        return await store.work.leases() if store.is_shared else {}
+
+    async def _write(
+        self, changes: Sequence[ChangeSet], place: tuple[int, int], mine: Lease | None, counter: int
+    ) -> bool:
+        """
+        Write the vectors of a page, and note it as done; False where another daemon has done it meanwhile.
+
+        `counter` is up to where all was done when the page was read.
+        """
+        store, commits = self._ports.store, self._ports.store.commits
         for attempt in range(ATTEMPTS):
-            counter = (await work.counters()).get(self._name, 0)
-            noted = done(self._name, counter, place, mine, await work.leases(), self._clock())
+            if store.is_shared or attempt:
+                counter = (await store.work.counters()).get(self._name, 0)
+            noted = done(self._name, counter, place, mine, await self._leases(), self._clock())
             if noted is None:
                 return False
             try:
