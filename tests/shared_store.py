@@ -55,6 +55,20 @@ class _Feed:
         self._feed.follow(lambda applied: callback(applied) if self._is_mine(applied) else None)
 
 
+def comes_between(store, work) -> list[bool]:
+    """Let work be done once, just before the next commit to a store; the list says whether it was."""
+    write, done = store.commits.write, []
+
+    async def late(*changes):
+        if not done:
+            done.append(True)
+            await work()
+        await write(*changes)
+
+    store.commits.write = late
+    return done
+
+
 class InTurns:
     """A client of several daemons: each call goes to the next one."""
 

@@ -96,11 +96,16 @@ async def test_what_a_grant_may_store_is_counted_over_all_daemons(store, clock):
         assert [Outcome.INSERTED] * 5 + [Outcome.REJECTED] * 3 == outcomes
 
 
+def four_writes_a_day(clients, clock):
+    """A grant of so many, each daemon's copy of the grants, and a client of the grant at each."""
+    held = grant(quota=Quota(writes_per_day=4))
+    copies = [Grants(one.ports.store, [], [], lambda: 0.0, os.urandom, today=NOW.date()) for one in clients]
+    return held, copies, [Local(one.ports, clock, user_id="alice", grant_id=held.id) for one in clients]
+
+
 async def test_the_writes_of_a_day_are_counted_over_all_daemons(store, clock):
     async with daemons(store, clock) as clients:
-        daemons_grants = [Grants(one.ports.store, [], [], lambda: 0.0, os.urandom, today=NOW.date()) for one in clients]
-        held = grant(quota=Quota(writes_per_day=4))
-        inside = [Local(one.ports, clock, user_id="alice", grant_id=held.id) for one in clients]
+        held, daemons_grants, inside = four_writes_a_day(clients, clock)
         for n in range(4):
             await daemons_grants[n % 2].charge(held, 1, clock())
             written = await inside[n % 2].add(f"number{n} apart")
@@ -114,9 +119,7 @@ async def test_the_writes_of_a_day_are_counted_over_all_daemons(store, clock):
 
 async def test_messages_are_writes_of_a_day_too_at_whichever_daemon_and_after_they_were_erased(store, clock):
     async with daemons(store, clock) as clients:
-        daemons_grants = [Grants(one.ports.store, [], [], lambda: 0.0, os.urandom, today=NOW.date()) for one in clients]
-        held = grant(quota=Quota(writes_per_day=4))
-        inside = [Local(one.ports, clock, user_id="alice", grant_id=held.id) for one in clients]
+        held, daemons_grants, inside = four_writes_a_day(clients, clock)
         for n in range(4):
             await daemons_grants[n % 2].charge(held, 1, clock())
             await inside[n % 2].append("t", [MessageDraft(content=f"said {n}")])

@@ -17,7 +17,7 @@ from memoryd.identity.authentication import Door
 from memoryd.identity.grants import Grants
 from tests.builders import NOW, Local, open_duckdb, ports_over, ram_store, servers_over, with_ports
 from tests.grants_helpers import grant
-from tests.shared_store import StoreView
+from tests.shared_store import StoreView, comes_between
 
 LATER = NOW + timedelta(hours=1)
 
@@ -79,22 +79,16 @@ async def test_what_is_under_way_at_one_while_another_revokes_is_not_written(dae
     held = grant(user_id="alice")
     await one.guards.grants.save(held)
     inside = Local(other, clock, user_id="alice", grant_id=held.id)
-    write, meanwhile = other.store.commits.write, []
-
-    async def late(*changes):
-        if not meanwhile:
-            meanwhile.append(change)
-            work = one.guards.grants
-            await (work.revoke(held, NOW) if change == "revoke" else work.save(grant("h" * 26)))
-        await write(*changes)
-
-    other.store.commits.write = late
+    work = one.guards.grants
+    done = comes_between(
+        other.store, lambda: work.revoke(held, NOW) if change == "revoke" else work.save(grant("h" * 26))
+    )
     if change == "revoke":
         with pytest.raises(Unauthenticated, match="nothing was written"):
             await inside.add("the team ships on Friday")
     else:  # another grant is none of its business: it is decided again, and written
         await inside.add("the team ships on Friday")
-    assert [] == meanwhile[1:]
+    assert [True] == done
     host = Local(one, clock, user_id="alice")
     assert (change == "save") == bool((await host.page()).memories)
 

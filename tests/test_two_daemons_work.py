@@ -35,7 +35,7 @@ from memoryd.model.talk import MessageSearch
 from memoryd.model.work import CounterName, Lease, RunState
 from memoryd.store.ram.state import _leases_after as leases_after
 from tests.builders import ALICE, NOW, HashEncoder, Local, open_duckdb, ports_over, ram_store
-from tests.shared_store import StoreView
+from tests.shared_store import StoreView, comes_between
 from tests.support import PATIENCE_S
 
 OWNER = Owner("default", ALICE)
@@ -78,15 +78,8 @@ async def test_a_session_that_goes_on_at_one_while_it_is_completed_at_another_is
     key = await ended_session(one, clock)
     await session_messages(key, "worker", other, now=clock())
     host = Local(one, clock, user_id="alice")
-    write, meanwhile = other.store.commits.write, []
-
-    async def late(*changes):
-        if not meanwhile:
-            meanwhile.append(True)
-            await host.append("t", [MessageDraft(content="and one thing more")], session_id=key.session_id)
-        await write(*changes)
-
-    other.store.commits.write = late
+    more = [MessageDraft(content="and one thing more")]
+    comes_between(other.store, lambda: host.append("t", more, session_id=key.session_id))
     with pytest.raises(Conflict, match="goes on"):
         await complete_session(key, "worker", other, now=clock())
     [session] = (await host.sessions("t")).sessions
@@ -98,15 +91,8 @@ async def test_a_night_completes_no_session_that_goes_on_elsewhere(daemons, cloc
     key = await ended_session(one, clock)
     known = await other.store.conversations.session(OWNER, "t", key.session_id)
     host = Local(one, clock, user_id="alice")
-    write, meanwhile = other.store.commits.write, []
-
-    async def late(*changes):
-        if not meanwhile:
-            meanwhile.append(True)
-            await host.append("t", [MessageDraft(content="and one thing more")], session_id=key.session_id)
-        await write(*changes)
-
-    other.store.commits.write = late
+    more = [MessageDraft(content="and one thing more")]
+    comes_between(other.store, lambda: host.append("t", more, session_id=key.session_id))
     await complete(known, other, now=clock())
     assert SessionState.OPEN is (await one.store.conversations.session(OWNER, "t", key.session_id)).state
 
