@@ -266,7 +266,7 @@ def test_figures_are_plotted_while_someone_looks(site, alice):
         ("memories", {"until": "9999-12-31"}, "must be a day"), ("timeline", {"since": "0001-01-01"}, "must be a day"),
         ("context", {"prompt": "x", "tokens": "1" * 31}, "whole number"),
         ("context", {"prompt": "x", "tokens": "-1"}, "whole"), ("search", {"q": "x" * 9000}, "“Question” has 9000"),
-        ("memories", {"tag": "x" * 500}, "“Tag” has 500"), ("notes/one", {"path": "x" * 900}, "path"),
+        ("memories", {"tag": "x" * 500}, "“Tag” has 500"), ("notes/one", {"path": "x" * 900}, "“Path” "),
         ("people/" + "x" * 900, {}, "“Name” has 900"), ("memories", {"user": "x" * 900}, "“User” has 900"),
     ],
 )  # fmt: skip
@@ -323,7 +323,8 @@ def test_what_was_typed_into_a_form_that_is_refused_can_be_sent_again(site, alic
         assert (400, True) == (answer.status_code, "“Name” has 900" in shown(told))
         assert "x" * 900 == told.find("input", id="name")[0].attributes["value"]
         assert leads == bool(told.find("a", href=page.removeprefix(site.origin)))
-    answer = sent(site, f"memories/{kept.id}/labels", alice, page, tags="alpha\n" + "b" * 80, category="food")
+    labels = f"memories/{kept.id}/labels"
+    answer = sent(site, labels, alice, page, tags="alpha\n" + "b" * 80, category="food", a_line="1")
     told = read(answer.text)
     assert "“Tags” is 80 bytes" in shown(told)
     [form] = told.find("main")[0].find("form")

@@ -46,8 +46,11 @@ def test_a_memory_is_added_corrected_deleted_and_taken_back(site, alice):
     assert ["I live in Bruges"] == [one.content for one in alice.page().memories]
     page = site.post(f"memories/{now.id}/confirm", owner=owner)
     assert alice.get(now.id).protected
-    page = site.post(f"memories/{now.id}/labels", owner=owner, tags="", category="place")
-    assert ((), "place") == (alice.get(now.id).tags, alice.get(now.id).category)
+    site.post(f"memories/{now.id}/labels", owner=owner, tags="#town, home,", category="place")
+    assert (("town", "home"), "place") == (alice.get(now.id).tags, alice.get(now.id).category)
+    page = site.post(f"memories/{now.id}/labels", owner=owner, tags="", category="")
+    undone(site, page)
+    assert (("town", "home"), "place") == (alice.get(now.id).tags, alice.get(now.id).category)
     assert "cannot be taken back" in shown(site.get(f"memories/{now.id}/erase", **whose(alice)))
     assert [now.id] == [one.id for one in alice.page().memories]
     site.post(f"memories/{now.id}/delete", owner=owner, purge="1")
@@ -158,7 +161,8 @@ def test_metadata_and_tags_look_like_nothing_of_memoryd_s(site, alice):
     assert {"Trust": '"host"', "n": "3", "yes": "true", "none": "null", "list": '[1, "a"]'} == rows
     assert ["Trust"] == [one.words for one in page.find("dt") if one.words == "Trust"]
     assert all("#" in badge.words for badge in page.find("span", class_="tag"))
-    site.post(f"memories/{kept.id}/labels", owner=alice.identity.user_id, tags="confirmed\r\na, b\r\nnew", category="x")
+    site.post(f"memories/{kept.id}/labels", owner=alice.identity.user_id, a_line="1",
+              tags="confirmed\r\na, b\r\nnew", category="x")  # fmt: skip
     assert (("confirmed", "a, b", "new"), "x") == (alice.get(kept.id).tags, alice.get(kept.id).category)
 
 
@@ -206,7 +210,7 @@ def test_what_was_typed_stays_when_it_is_refused(site, alice):
     assert "It was not stored" in shown(page)
     kept = alice.add("I keep bees").memory
     page = site.post(f"memories/{kept.id}/correct", owner=owner, status=400, content="")
-    assert "content" in shown(page)
+    assert "“What it should say” is empty" in shown(page)
 
 
 def test_memories_are_filtered_and_paged(site, alice):
@@ -337,3 +341,23 @@ def test_a_line_of_a_summary_leads_to_its_conversation(site, alice):
         "talked about the kitchen"
         in read(site.http.get(f"{site.origin}{link.attributes['href']}").text).find("main")[0].words
     )
+
+
+def test_who_asks_anew_for_where_a_form_was_sent_gets_the_page_above(site, alice):
+    kept = alice.add("I keep bees").memory
+    for path, page in ((f"memories/{kept.id}/correct", f"memories/{kept.id}"), ("notes/put", "notes")):
+        answer = site.http.get(f"{site.base}/{path}", params=whose(alice), follow_redirects=True)
+        assert (200, f"{site.base}/{page}") == (answer.status_code, str(answer.url).partition("?")[0])
+        assert alice.identity.user_id in str(answer.url)
+
+
+def test_a_fault_calls_a_field_as_its_form_does(site, alice):
+    kept = alice.add("I keep bees").memory
+    for path, fields, told in (
+        (f"memories/{kept.id}/correct", {"content": " "}, "“What it should say” is empty"),
+        ("notes/put", {"path": "../x", "text": "a", "revision": "0"}, "“Path” must"),
+    ):
+        answer = site.http.post(
+            f"{site.base}/{path}", params=whose(alice), data={"csrf": csrf(site), **fields}, follow_redirects=True
+        )
+        assert (400, True) == (answer.status_code, told in shown(read(answer.text)))

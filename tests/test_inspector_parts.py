@@ -162,6 +162,7 @@ def test_a_plot_has_a_scale_and_gaps():
     times = [datetime.now(UTC) + timedelta(seconds=n) for n in range(4)]
     picture = str(lines(times, [("a", [1.0, None, 3.0, 7.0]), ("<b>", [0.0] * 4)], "ms", "how long"))
     assert "10 ms" in picture
+    assert "1 s" in lines(times[:2], [("a", [400.0, 900.0])], "ms", "how long")
     assert "<b>" not in picture
     [path] = re.findall(r'class="line line-1" d="([^"]+)"', picture)
     assert 2 == path.count("M")

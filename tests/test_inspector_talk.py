@@ -43,8 +43,10 @@ def test_a_person_is_renamed_joined_taken_apart_and_forgotten(site, alice):
     assert "Take Sally Jones apart" in joined.buttons()
     undone(site, page)
     assert sarah.id != alice.entity("Sally Jones").entity.id
-    site.post(f"people/{sarah.id}/rename", owner=owner, name="Sarah Smith")
+    page = site.post(f"people/{sarah.id}/rename", owner=owner, name="Sarah Smith")
     assert "Sarah Smith" == alice.entity(sarah.id).entity.name
+    undone(site, page)
+    assert "Sarah" == alice.entity(sarah.id).entity.name
     page = site.get(f"people/{sarah.id}/forget", with_messages="1", **whose(alice))
     assert "1 memory would be erased" in shown(page)
     assert 2 == len(alice.page().memories)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import FileResponse, PlainTextResponse, RedirectResponse, Response
-from starlette.routing import Route
+from starlette.routing import Match, Route
 
 from memoryd.errors import (
     Conflict,
@@ -76,6 +76,7 @@ def application(connect: Callable[[], AsyncMemoryClient], entry: Entry, sources:
     ]  # fmt: skip
     app = Starlette(routes=routes, lifespan=lifespan, exception_handlers={HTTPException: inspector.unknown})
     app.router.redirect_slashes = False  # it would answer before a host is looked at
+    inspector.routes = routes
     return app
 
 
@@ -83,6 +84,7 @@ class _Inspector:
     """What all requests share."""
 
     client: AsyncMemoryClient
+    routes: Sequence[Route]
 
     def __init__(self, entry: Entry, sources: Sources) -> None:
         self._entry = entry
@@ -172,9 +174,20 @@ class _Inspector:
         code = getattr(error, "status_code", 404)
         if refusal:
             return _refuse(refusal)
+        if code == 405 and request.method == "GET" and (shown := self._shown_above(request.url.path)):  # noqa: PLR2004
+            query = request.url.query and f"?{request.url.query}"
+            return RedirectResponse(f"{shown}{query}", 303, headers=HEADERS)
         answer = self._view(request).page("fault.html", code, title="Not found", message="There is no such page.")
         answer.headers.update(HEADERS)
         return answer
+
+    def _shown_above(self, path: str) -> str:
+        """Return the nearest page above a path that only takes forms, for whoever asks for it anew; empty: none."""
+        while path := path.rpartition("/")[0].removesuffix("/"):
+            scope = {"type": "http", "method": "GET", "path": path}
+            if any(route.matches(scope)[0] is Match.FULL for route in self.routes):
+                return path
+        return ""
 
 
 KINDS: tuple[tuple[tuple[type[MemorydError], ...], int, str], ...] = (
@@ -194,7 +207,7 @@ def _fault(view: View, error: MemorydError) -> Response:
     """
     found = ((status, title) for errors, status, title in KINDS if isinstance(error, errors))
     status, title = next(found, (500, "That did not work"))
-    message = in_words_of(LABELS, error)
+    message = in_words_of(error)
     if not view.is_form and error.field in OWNER_FIELDS:
         return view.page("choose.html", status, message=message)
     if view.is_form and (view.typed_texts or status == 503):  # noqa: PLR2004

@@ -58,6 +58,8 @@ def _short(value: float, unit: str) -> str:
     """Return a number with its unit, short: bytes as the other pages have them."""
     if unit == "B":
         return size(value)
+    if unit == "ms" and value >= 1000:  # noqa: PLR2004
+        return f"{value / 1000:.3g} s"
     for limit, prefix in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if value >= limit:
             return f"{value / limit:.3g}{prefix} {unit}".strip()

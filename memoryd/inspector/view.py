@@ -43,7 +43,7 @@ _keys = count(1)
 MOST_IN_WORDS = 80  # characters of a title or an option
 LABELS = {
     "content": "Statement", "text": "Text", "about": "About", "tags": "Tags", "category": "Category", "name": "Name",
-    "new_name": "Name", "user_id": "User", "chat_id": "Chat", "agent_id": "Agent",
+    "new_name": "Name", "path": "Path", "user_id": "User", "chat_id": "Chat", "agent_id": "Agent",
 }  # fmt: skip
 """The fields of forms that take typed texts, as a fault calls them."""
 
@@ -130,13 +130,13 @@ class Session:
     """Who was looked at last."""
 
 
-def in_words_of(form: Mapping[str, str], error: MemorydError) -> str:
+def in_words_of(error: MemorydError, labels: Mapping[str, str] = LABELS) -> str:
     """Return what is wrong with a form, where it can with the labels of its fields instead of their names."""
     text = error.message
-    label = form.get(re.sub(r"^filter\.|\[\d+\]$", "", error.field), "")
+    label = labels.get(re.sub(r"^filter\.|\[\d+\]$", "", error.field), "")
     if label and text.startswith(error.field):
         text = f"“{label}”{text.removeprefix(error.field)}"
-    for name, other in form.items():
+    for name, other in labels.items():
         if "_" in name:  # no word of the sentence around it
             text = re.sub(rf"\b{name}\b", f"“{other}”", text)
     return text
@@ -261,7 +261,7 @@ class View:
             if error.field in OWNER_FIELDS - labels.keys():
                 raise  # not the form of this page is wrong
             self.is_refused = True
-            self.say(in_words_of(labels, error), tone="fault")
+            self.say(in_words_of(error, labels), tone="fault")
 
     async def read_form(self) -> None:
         """Read the form; Refused for one that is too large, InvalidArgument for one that this process did not make."""

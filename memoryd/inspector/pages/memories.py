@@ -122,7 +122,7 @@ async def _add(view: View) -> Response:
             subjects=subjects,
         )
     except (InvalidArgument, LimitExceeded) as error:
-        return await _shown(view, 400, in_words_of({**VIEW_LABELS, "subjects": "About"}, error))
+        return await _shown(view, 400, in_words_of(error, {**VIEW_LABELS, "subjects": "About"}))
     if result.memory is None:
         return await _shown(view, 400, refused(result.rejection))
     replaces = f"; it replaces {counted(result.superseded_ids)}" if result.superseded_ids else ""

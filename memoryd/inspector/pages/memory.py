@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from memoryd.errors import Conflict, InvalidArgument, LimitExceeded, NotFound
 from memoryd.inspector.pages.memories import counted, refused
-from memoryd.inspector.view import View
+from memoryd.inspector.view import View, in_words_of
 from memoryd.model.memory import ShownMemory
 
 MOST_HISTORY = 40  # steps that are shown
@@ -50,7 +50,7 @@ async def _correct(view: View) -> Response:
     try:
         result = await view.client.correct(view.part("id"), view.form.get("content", ""))
     except (InvalidArgument, LimitExceeded, Conflict) as error:
-        return await _shown(view, 400, error.message)
+        return await _shown(view, 400, in_words_of(error, {"content": "What it should say"}))
     if result.memory is None:
         return await _shown(view, 400, refused(result.rejection))
     undo = view.item_url("memories", result.memory.id, "undo")
@@ -109,9 +109,16 @@ async def _restore(view: View) -> Response:
 
 
 async def _labels(view: View) -> Response:
-    tags = [line.strip() for line in view.form.get("tags", "").splitlines() if line.strip()]  # a tag may have a comma
-    memory = await view.client.update(view.part("id"), tags=tags, category=view.form.get("category", ""))
-    view.say("labels are set")
+    memory_id, tags = view.part("id"), view.form.get("tags", "")
+    listed = tags.splitlines() if view.form.get("a_line") else tags.split(",")
+    former = await view.client.get(memory_id)
+    named = [one if one in former.tags else one.removeprefix("#") for one in map(str.strip, listed)]
+    wanted = [tag for tag in named if tag]
+    memory = await view.client.update(memory_id, tags=wanted, category=view.form.get("category", ""))
+    view.say(
+        "labels are set", undo=view.item_url("memories", memory.id, "labels"), a_line="1",
+        tags="\n".join(former.tags), category=former.category,
+    )  # fmt: skip
     return view.to(view.item_url("memories", memory.id))
 
 

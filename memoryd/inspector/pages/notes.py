@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from memoryd.errors import Conflict, InvalidArgument, LimitExceeded
 from memoryd.inspector.shown_text import MOST_PART
-from memoryd.inspector.view import View
+from memoryd.inspector.view import View, in_words_of
 from memoryd.model.note import Note, NotePage
 
 PAGE_SIZE = 100
@@ -49,7 +49,7 @@ async def _add(view: View) -> Response:
     except Conflict:
         return await _list(view, 409, f"There is a note {path} already; open it to change it.")
     except (InvalidArgument, LimitExceeded) as error:
-        return await _list(view, 400, error.message)
+        return await _list(view, 400, in_words_of(error))
     view.say("the note is kept")
     return view.to(view.url("notes/one", path=path))
 
@@ -66,7 +66,7 @@ async def _change(view: View) -> Response:
     except Conflict:
         return await _one(view, path, 409, "It was changed meanwhile: below is what it says now, and what you typed.")
     except (InvalidArgument, LimitExceeded) as error:
-        return await _one(view, path, 400, error.message)
+        return await _one(view, path, 400, in_words_of(error))
     changed = put.revision != kept.revision
     view.say("the note is kept; its former versions are below it" if changed else "it says that already")
     return view.to(view.url("notes/one", path=path))

@@ -67,8 +67,10 @@ async def _one(view: View) -> Response:
 
 
 async def _rename(view: View) -> Response:
-    entity = await view.client.rename_entity(view.part("id"), view.form.get("name", ""))
-    view.say(f"the name is {entity.name} now")
+    former = (await view.client.entity(view.part("id"), limit=1)).entity
+    entity = await view.client.rename_entity(former.id, view.form.get("name", ""))
+    undo = view.item_url("people", entity.id, "rename")
+    view.say(f"the name is {entity.name} now", undo=undo, name=former.name)
     return view.to(view.item_url("people", entity.id))
 
 
