@@ -110,7 +110,7 @@ MUTANTS = [
     ("memoryd/domain/writing/repetition.py", "metadata: Mapping[str, Any] = {**known.metadata, **draft.metadata}",
      "metadata: Mapping[str, str] = {**draft.metadata, **known.metadata}", BEHAVIOUR),
     ("memoryd/domain/writing/repetition.py", "        expire_time=_expiry(known, draft, new),\n", "", BEHAVIOUR),
-    ("memoryd/store/duckdb/rows.py", '"create_time", "grant_id"}', '"create_time", "event_time", "grant_id"}', BEHAVIOUR),
+    ("memoryd/store/rows.py", '"create_time", "grant_id"}', '"create_time", "event_time", "grant_id"}', BEHAVIOUR),
     ("memoryd/model/caller.py", 'one.scope.user_id is not None or one.author == (self.user_id or "")', "True",
      "tests/test_trust_of_grants.py"),
     ("memoryd/domain/retrieval/withheld.py", "    if may_read(permissions):\n        return memory\n", "    return memory\n",

@@ -21,9 +21,9 @@ from memoryd.model.conversation import Message, Role
 from memoryd.model.conversation import ToolCall as Call
 from memoryd.model.scope import Owner
 from memoryd.model.validation import fold
+from memoryd.store.conversation_rows import MESSAGE_COLUMNS, message_of, message_row
 from memoryd.store.conversations import MessageSelector, numbered
 from memoryd.store.duckdb import long_texts as pieces
-from memoryd.store.duckdb.conversation_rows import MESSAGE_COLUMNS, message_of, message_row
 from memoryd.store.duckdb.migrations import MIGRATIONS, long_texts
 from memoryd.store.duckdb.proof import noted_of
 from memoryd.store.duckdb.restoring import rewrite_copy

@@ -17,8 +17,9 @@ from memoryd.model.scope import Owner
 from memoryd.model.talk import AppendedMessage
 from memoryd.model.times import to_us
 from memoryd.model.work import CounterName, Lease
+from memoryd.store import rows
 from memoryd.store.conversations import thread_name
-from memoryd.store.duckdb import rows
+from memoryd.store.duckdb.columns import entry_row
 from memoryd.store.duckdb.migrations import MIGRATIONS, authors_of_texts, marks, receipts
 from tests.builders import (
     ALICE,
@@ -43,7 +44,7 @@ async def test_what_came_through_grants_is_counted_in_a_database_that_did_not_co
     made = [("g1", ALICE, NOW), ("g1", TEAM, NOW), ("g1", ALICE, NOW - timedelta(days=1)), ("g2", BOB, NOW)]
     given = [entry(memory("text", scope=scope, create_time=time, grant_id=name)) for name, scope, time in made]
     opened.connection.begin()
-    rows_of = [rows.entry_row(one, 1) for one in (*given, entry("of the host"))]
+    rows_of = [entry_row(one, 1) for one in (*given, entry("of the host"))]
     for row in rows_of:
         for later in ("vector_32", "traits"):
             row.pop(later)
@@ -113,7 +114,7 @@ async def test_what_jobs_and_cursors_held_together_becomes_marks_leases_and_coun
 async def test_a_database_of_the_first_schema_opens_with_all_it_holds(folder):
     path = folder / "memory.duckdb"
     opened = open_database(path, memory_limit_bytes=MEMORY_LIMIT, migrations=MIGRATIONS[:1])
-    row = rows.entry_row(entry("older than grants"), 1)
+    row = entry_row(entry("older than grants"), 1)
     columns = {found[0] for found in opened.connection.execute("DESCRIBE memories").fetchall()}
     names = [name for name in row if name in columns]
     opened.connection.execute(
@@ -132,7 +133,7 @@ async def test_a_database_of_the_first_schema_opens_with_all_it_holds(folder):
 async def test_a_database_without_conversations_opens_and_takes_them(folder):
     path = folder / "memory.duckdb"
     opened = open_database(path, memory_limit_bytes=MEMORY_LIMIT, migrations=MIGRATIONS[:5])
-    row = dict(rows.entry_row(entry("older than conversations"), 1))
+    row = dict(entry_row(entry("older than conversations"), 1))
     for later in ("vector_32", "traits"):
         row.pop(later)
     opened.connection.execute(
@@ -157,7 +158,7 @@ async def test_receipts_of_an_older_store_answer_as_before(folder):
     con, owner = opened.connection, Owner("default", ALICE)
     made = [entry(memory(f"statement {n}", scope=TEAM if n == 2 else ALICE)) for n in range(3)]
     for one in made:
-        row = rows.entry_row(one, 1)
+        row = entry_row(one, 1)
         row.pop("vector_32")
         con.execute(f"INSERT INTO memories ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})", list(row.values()))  # noqa: S608  our own names
     con.execute(

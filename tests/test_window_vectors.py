@@ -18,8 +18,8 @@ from memoryd.index import cache
 from memoryd.index.scope import ScopeIndex
 from memoryd.index.vectors import Vectors
 from memoryd.index.window_vectors import SHARE, WindowVectors
+from memoryd.store.duckdb.columns import entry_row
 from memoryd.store.duckdb.migrations import MIGRATIONS, window_vectors
-from memoryd.store.duckdb.rows import entry_row
 from memoryd.store.memories import MemorySelector
 from tests.builders import MEMORY_LIMIT, HashEncoder, Local, entry, open_database, open_duckdb, ports_over, ram_store
 from tests.support import until

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from memoryd.model.limits import MAX_NOTES
 from memoryd.model.scope import Owner, Scope
-from memoryd.store.duckdb.note_rows import note_name
+from memoryd.store.duckdb.note_writes import note_name
 from tests.bench.report import one, scratch
 from tests.bench.seed import fill
 from tests.support import Daemon

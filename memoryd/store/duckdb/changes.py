@@ -12,12 +12,13 @@ import duckdb
 from memoryd.model.change import ChangeSet, ConversationChange, Embedding, Tombstone
 from memoryd.model.commits import Recalled
 from memoryd.model.scope import Owner
+from memoryd.store import rows
 from memoryd.store.conversations import thread_name
-from memoryd.store.duckdb import rows
+from memoryd.store.duckdb.columns import columns_of, entry_row
 from memoryd.store.duckdb.conversation_writes import message_sizes, stored_sizes, write_conversations
 from memoryd.store.duckdb.granted_texts import texts_of_threads, texts_of_working_memories
 from memoryd.store.duckdb.marks import write_marks
-from memoryd.store.duckdb.note_rows import write_notes
+from memoryd.store.duckdb.note_writes import write_notes
 from memoryd.store.duckdb.purges import purge, purge_owner
 from memoryd.store.duckdb.receipts import forget_old_requests, write_requests
 from memoryd.store.duckdb.usage import UsageChanges, sizes_of
@@ -38,7 +39,7 @@ def _insert(con: duckdb.DuckDBPyConnection, target: str, inserted: Sequence[dict
             con.execute(insert, list(given.values()))
         return
     names = list(inserted[0])
-    columns = rows.columns_of(inserted)  # noqa: F841  DuckDB finds it by its name
+    columns = columns_of(inserted)  # noqa: F841  DuckDB finds it by its name
     casts = {name: f"{name}::FLOAT[{name.removeprefix('vector_')}]" for name in names if name.startswith("vector_")}
     select = ", ".join(casts.get(name, name) for name in names)
     con.execute(f"INSERT INTO {target} ({', '.join(names)}) SELECT {select} FROM columns")
@@ -54,7 +55,7 @@ def _update(con: duckdb.DuckDBPyConnection, updated: Sequence[dict[str, Any]]) -
             )
         return
     kept = [{name: row[name] for name in ("id", *rows.UPDATED_COLUMNS)} for row in updated]
-    columns = rows.columns_of(kept)  # noqa: F841  DuckDB finds it by its name
+    columns = columns_of(kept)  # noqa: F841  DuckDB finds it by its name
     assigned = ", ".join(f"{name} = columns.{name}" for name in rows.UPDATED_COLUMNS)
     con.execute(f"UPDATE memories SET {assigned} FROM columns WHERE memories.id = columns.id")
 
@@ -76,7 +77,7 @@ def _embed(
             for seq, embedding in embeddings
             if len(embedding.vector) == size
         ]
-        columns = rows.columns_of(made)  # noqa: F841  DuckDB finds it by its name
+        columns = columns_of(made)  # noqa: F841  DuckDB finds it by its name
         emptied = "".join(f", {column_of(other)} = NULL" for other in dimensions if other != size)
         con.execute(
             f"UPDATE memories SET {column_of(size)} = columns.vector::FLOAT[{size}],"
@@ -96,14 +97,14 @@ def write(
     `dimensions` are those of the vector columns. Returns what they change of the usage of grants.
     """
     usage = UsageChanges()
-    inserts = [rows.entry_row(entry, seq) for seq, change in enumerate(changes, first_seq) for entry in change.inserts]
+    inserts = [entry_row(entry, seq) for seq, change in enumerate(changes, first_seq) for entry in change.inserts]
     for _, alike in groupby(sorted(inserts, key=tuple), key=tuple):  # those with a vector have a column more
         _insert(con, "memories", list(alike))
     write_requests(con, changes, _insert)  # before what is purged, which may be named by them
     for seq, change in enumerate(changes, first_seq):
         _count(con, change, usage)
         updates = {entry.memory.id: entry for entry in change.updates}  # of two of one memory the last counts
-        _update(con, [rows.entry_row(entry, seq) for entry in updates.values()])
+        _update(con, [entry_row(entry, seq) for entry in updates.values()])
         if change.purges:
             purge(con, change.purges[0].owner, [memory.id for memory in change.purges])
         if change.forget_requests_before is not None:
@@ -231,7 +232,7 @@ def _by_owner(tombstones: Sequence[Tombstone]) -> dict[Owner, list[str]]:
 
 def add_recalls(con: duckdb.DuckDBPyConnection, recalls: Mapping[str, Recalled]) -> None:
     """Add to the counts of recalls, in a transaction of its own."""
-    columns = rows.columns_of(  # noqa: F841  DuckDB finds it by its name
+    columns = columns_of(  # noqa: F841  DuckDB finds it by its name
         [
             {
                 "memory_id": memory_id,

@@ -8,15 +8,16 @@ from typing import Any, TypeVar, cast
 from memoryd.model.change import ChangeSet, RecordedRequest
 from memoryd.model.commits import Applied, Head, Snapshot
 from memoryd.model.scope import Owner
+from memoryd.store import rows
 from memoryd.store.commits import check_owners
-from memoryd.store.duckdb import rows
 from memoryd.store.duckdb.episodes import read_episodes
 from memoryd.store.duckdb.note_entries import read_notes
 from memoryd.store.duckdb.pieces import reading
 from memoryd.store.duckdb.readers import Readers
-from memoryd.store.duckdb.receipts import NAMES, recorded_of
+from memoryd.store.duckdb.receipts import NAMES
 from memoryd.store.duckdb.snapshot import read_snapshot
 from memoryd.store.duckdb.writer import Writer
+from memoryd.store.receipt_rows import recorded_of
 from memoryd.store.recent import RecentChanges
 
 __all__ = ["DuckDBCommits"]

@@ -14,9 +14,8 @@ from memoryd.errors import Contended
 from memoryd.model.change import ConversationChange, Embedding
 from memoryd.model.conversation import Message, Session, Thread, place_of
 from memoryd.model.scope import Owner
-from memoryd.store.conversations import numbered, thread_name
-from memoryd.store.duckdb import rows
-from memoryd.store.duckdb.conversation_rows import (
+from memoryd.store import rows
+from memoryd.store.conversation_rows import (
     OWNER,
     message_row,
     owner_columns,
@@ -24,6 +23,8 @@ from memoryd.store.duckdb.conversation_rows import (
     thread_key,
     thread_row,
 )
+from memoryd.store.conversations import numbered, thread_name
+from memoryd.store.duckdb.columns import columns_of
 from memoryd.store.duckdb.long_texts import divided
 from memoryd.store.duckdb.queries import of_owner
 from memoryd.store.duckdb.receipts import forget_names
@@ -175,7 +176,7 @@ def _update_threads(con: duckdb.DuckDBPyConnection, made: Sequence[Mapping[str, 
     if None in at:
         raise Contended(CHANGED_MEANWHILE)
     kept = [{name: row[name] for name in CHANGED} for row in made]
-    columns = rows.columns_of(kept) | {"place": np.array(at, dtype=np.int64)}  # noqa: F841  found by its name
+    columns = columns_of(kept) | {"place": np.array(at, dtype=np.int64)}  # noqa: F841  found by its name
     assigned = ", ".join(f"{name} = columns.{name}" for name in CHANGED)
     con.execute(f"UPDATE threads SET {assigned} FROM columns WHERE threads.rowid = columns.place")
 
@@ -239,7 +240,7 @@ def _write_vectors(con: duckdb.DuckDBPyConnection, change: ConversationChange, c
             for embedding in alike
             for windows in _pieces_of(embedding.windows, WINDOWS_A_ROW * dimensions)
         ]
-        columns = rows.columns_of(made)  # noqa: F841  DuckDB finds it by its name
+        columns = columns_of(made)  # noqa: F841  DuckDB finds it by its name
         where, params = of_owner(change.owner)
         con.execute(
             "INSERT INTO message_vectors"

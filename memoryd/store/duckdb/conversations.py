@@ -16,9 +16,8 @@ from memoryd.model.conversation import FirstSaid, Message, Session, SessionState
 from memoryd.model.limits import MAX_PAGE_BYTES, how_many_fit
 from memoryd.model.scope import Owner, Scope, Visibility
 from memoryd.model.trust import Trust
-from memoryd.store.conversations import MessageHead, MessageSelector, Place, ThreadSelector, thread_name
-from memoryd.store.duckdb import rows
-from memoryd.store.duckdb.conversation_rows import (
+from memoryd.store import rows
+from memoryd.store.conversation_rows import (
     MESSAGE_COLUMNS,
     OWNER,
     SESSION_COLUMNS,
@@ -31,6 +30,7 @@ from memoryd.store.duckdb.conversation_rows import (
     thread_of,
     working_memory_of,
 )
+from memoryd.store.conversations import MessageHead, MessageSelector, Place, ThreadSelector, thread_name
 from memoryd.store.duckdb.episodes import WHOLE
 from memoryd.store.duckdb.long_texts import CALLS, CONTENT, LONG_TEXTS, PIECES_MISSING, whole
 from memoryd.store.duckdb.pieces import apart, reading, rows_in

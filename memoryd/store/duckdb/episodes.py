@@ -20,7 +20,7 @@ from memoryd.model.memory import Kind, Memory
 from memoryd.model.recalled_text import without_recalled
 from memoryd.model.scope import Owner
 from memoryd.model.validation import text_digest
-from memoryd.store.duckdb.conversation_rows import message_of
+from memoryd.store.conversation_rows import message_of
 from memoryd.store.duckdb.long_texts import CALLS, CONTENT, PIECES_MISSING, TERMS, select_pieces, texts_of, with_calls
 from memoryd.store.duckdb.pieces import (
     WEIGHT,
@@ -35,8 +35,8 @@ from memoryd.store.duckdb.pieces import (
     stacked,
 )
 from memoryd.store.duckdb.queries import of_owner
-from memoryd.store.duckdb.rows import datetime_of
 from memoryd.store.duckdb.vectors import column_of
+from memoryd.store.rows import datetime_of
 
 __all__ = ["WHOLE", "read_episodes"]
 

@@ -7,7 +7,9 @@ from collections.abc import Callable
 import duckdb
 
 from memoryd.model import filter_terms
-from memoryd.store.duckdb import queries, rows
+from memoryd.store import rows
+from memoryd.store.duckdb import queries
+from memoryd.store.duckdb.columns import columns_of
 
 __all__ = ["Tell", "refresh_filter_terms"]
 
@@ -37,7 +39,7 @@ def refresh_filter_terms(con: duckdb.DuckDBPyConnection, tell: Tell) -> None:
             {"id": memory.id, "facets": new} for memory, old in memories if (new := rows.facets_text(memory)) != old
         ]
         if changed:
-            columns = rows.columns_of(changed)  # noqa: F841  DuckDB finds it by its name
+            columns = columns_of(changed)  # noqa: F841  DuckDB finds it by its name
             con.execute("UPDATE memories SET facets = columns.facets FROM columns WHERE memories.id = columns.id")
         done += len(page)
         tell(done, total)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from memoryd.model.grant import GrantText
-from memoryd.store.duckdb.conversation_rows import THREAD_COLUMNS, WORKING_COLUMNS, thread_of, working_memory_of
+from memoryd.store.conversation_rows import THREAD_COLUMNS, WORKING_COLUMNS, thread_of, working_memory_of
 
 if TYPE_CHECKING:
     import duckdb

@@ -8,8 +8,8 @@ import duckdb
 
 from memoryd.model.change import PURGE, ChangeSet
 from memoryd.model.work import CounterName, Lease
+from memoryd.store import rows
 from memoryd.store.commits import check_counters, check_leases, check_marks
-from memoryd.store.duckdb import rows
 
 __all__ = ["counters_of", "leases_of", "marks_of", "write_marks"]
 

@@ -17,7 +17,8 @@ from memoryd.model.query import Filter
 from memoryd.model.reports import GcReport
 from memoryd.model.results import MemoryCount, Stats
 from memoryd.model.scope import Owner, Visibility
-from memoryd.store.duckdb import queries, rows
+from memoryd.store import rows
+from memoryd.store.duckdb import queries
 from memoryd.store.duckdb.readers import Readers
 from memoryd.store.duckdb.snapshot import entry_of
 from memoryd.store.duckdb.vectors import column_of

@@ -12,9 +12,10 @@ from memoryd.model import limits
 from memoryd.model.change import Entry
 from memoryd.model.commits import Snapshot
 from memoryd.model.scope import Owner
-from memoryd.store.duckdb.note_rows import COLUMNS, VECTORS, note_of, pieces_of, terms_of
+from memoryd.store.duckdb.note_writes import VECTORS, pieces_of, terms_of
 from memoryd.store.duckdb.pieces import bytes_of, reading
 from memoryd.store.duckdb.queries import of_owner
+from memoryd.store.note_rows import NOTE_COLUMNS, note_of
 
 __all__ = ["read_notes"]
 
@@ -27,7 +28,7 @@ def read_notes(cursor: duckdb.DuckDBPyConnection, owner: Owner, build: Callable[
     where, params = of_owner(owner)
     with reading(cursor) as seq:
         found = cursor.execute(
-            f"SELECT {COLUMNS}, {VECTORS} FROM notes WHERE {where} AND is_searched ORDER BY commit_seq", params
+            f"SELECT {NOTE_COLUMNS}, {VECTORS} FROM notes WHERE {where} AND is_searched ORDER BY commit_seq", params
         ).fetchall()
         entries: list[Entry] = []
         for n in range(0, len(found), AT_ONCE):

@@ -9,11 +9,12 @@ from typing import Any
 from memoryd.errors import StoreDamaged
 from memoryd.model.note import Note, NoteVersion
 from memoryd.model.scope import Owner
-from memoryd.store.duckdb.note_rows import COLUMNS, note_name, note_of, pieces_of
+from memoryd.store.duckdb.note_writes import pieces_of
 from memoryd.store.duckdb.pieces import reading
 from memoryd.store.duckdb.queries import of_owner
 from memoryd.store.duckdb.readers import Readers
-from memoryd.store.duckdb.rows import naive
+from memoryd.store.note_rows import NOTE_COLUMNS, note_name, note_of
+from memoryd.store.rows import naive
 
 __all__ = ["DuckDBNotes"]
 
@@ -28,7 +29,7 @@ class DuckDBNotes:
         self._readers = readers
 
     async def get(self, owner: Owner, path: str) -> Note | None:
-        found = await self._rows(f"SELECT {COLUMNS} FROM notes WHERE name = ?", [note_name(owner, path)])
+        found = await self._rows(f"SELECT {NOTE_COLUMNS} FROM notes WHERE name = ?", [note_name(owner, path)])
         return found[0] if found else None
 
     async def page(
@@ -36,7 +37,7 @@ class DuckDBNotes:
     ) -> list[Note]:
         where, params = _live(owner, live_at)
         return await self._rows(
-            f"SELECT {COLUMNS} FROM notes WHERE {where} AND starts_with(path, ?) AND path > ?"
+            f"SELECT {NOTE_COLUMNS} FROM notes WHERE {where} AND starts_with(path, ?) AND path > ?"
             f" ORDER BY path LIMIT {int(limit)}",
             [*params, prefix, after],
         )
@@ -44,7 +45,7 @@ class DuckDBNotes:
     async def with_ids(self, owner: Owner, ids: Collection[str]) -> list[Note]:
         where, params = of_owner(owner)
         return await self._rows(
-            f"SELECT {COLUMNS} FROM notes WHERE {where} AND id IN (SELECT unnest(?::VARCHAR[])) ORDER BY path",
+            f"SELECT {NOTE_COLUMNS} FROM notes WHERE {where} AND id IN (SELECT unnest(?::VARCHAR[])) ORDER BY path",
             [*params, list(ids)],
         )
 
@@ -73,7 +74,7 @@ class DuckDBNotes:
 
     async def unembedded(self, fingerprint: str, *, limit: int, after: str = "") -> list[Note]:
         return await self._rows(
-            f"SELECT {COLUMNS} FROM notes WHERE is_searched AND fingerprint <> ? AND id > ?"
+            f"SELECT {NOTE_COLUMNS} FROM notes WHERE is_searched AND fingerprint <> ? AND id > ?"
             f" ORDER BY id LIMIT {int(limit)}",
             [fingerprint, after],
         )
@@ -83,7 +84,7 @@ class DuckDBNotes:
 
     async def expired(self, now: datetime, *, limit: int) -> list[Note]:
         return await self._rows(
-            f"SELECT {COLUMNS} FROM notes WHERE expire_time <= ? ORDER BY expire_time, name LIMIT {int(limit)}",
+            f"SELECT {NOTE_COLUMNS} FROM notes WHERE expire_time <= ? ORDER BY expire_time, name LIMIT {int(limit)}",
             [naive(now)],
         )
 

@@ -11,7 +11,8 @@ from memoryd.model.grant import Grant, GrantUsage, TokenKey
 from memoryd.model.reports import OwnerContents, OwnerSize, OwnerSizes
 from memoryd.model.scope import Owner, Scope
 from memoryd.model.trust import Trust
-from memoryd.store.duckdb import queries, rows
+from memoryd.store import rows
+from memoryd.store.duckdb import queries
 from memoryd.store.duckdb.long_texts import CONTENT
 from memoryd.store.duckdb.purges import OWNED
 from memoryd.store.duckdb.queries import of_owner

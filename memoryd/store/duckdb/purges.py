@@ -10,7 +10,7 @@ import duckdb
 from memoryd.model.change import ChangeSet
 from memoryd.model.scope import Owner
 from memoryd.store.duckdb.granted_texts import texts_of_threads, texts_of_working_memories
-from memoryd.store.duckdb.note_rows import granted_notes
+from memoryd.store.duckdb.note_writes import granted_notes
 from memoryd.store.duckdb.queries import of_owner
 from memoryd.store.duckdb.receipts import forget_names
 from memoryd.store.duckdb.usage import UsageChanges

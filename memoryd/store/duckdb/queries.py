@@ -12,8 +12,9 @@ from memoryd.model.memory import DECAYED, NO_STATEMENTS, Kind
 from memoryd.model.query import Filter
 from memoryd.model.scope import Owner, Visibility
 from memoryd.model.where import All, Exists, Not, OneOf, Where, kind_of
-from memoryd.store.duckdb.rows import MEMORY_COLUMNS, filter_term_pattern, naive
+from memoryd.store.duckdb.columns import MEMORY_COLUMNS
 from memoryd.store.memories import Cursor, MemorySelector, Order, read_cursor, read_owner_place
+from memoryd.store.rows import filter_term_pattern, naive
 
 __all__ = [
     "admitted",

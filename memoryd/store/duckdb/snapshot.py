@@ -19,6 +19,7 @@ from memoryd.model.memory import Kind, Memory
 from memoryd.model.memory_columns import memory_of
 from memoryd.model.scope import Owner
 from memoryd.store.duckdb import queries
+from memoryd.store.duckdb.columns import plain
 from memoryd.store.duckdb.pieces import (
     WEIGHT,
     Query,
@@ -31,8 +32,8 @@ from memoryd.store.duckdb.pieces import (
     rows_in,
     stacked,
 )
-from memoryd.store.duckdb.rows import SEPARATOR, TABLE_COLUMNS, datetime_of, entity_of, plain
 from memoryd.store.duckdb.vectors import column_of
+from memoryd.store.rows import SEPARATOR, TABLE_COLUMNS, datetime_of, entity_of
 
 __all__ = ["entities_of", "entry_of", "read_snapshot"]
 

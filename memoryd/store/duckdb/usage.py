@@ -16,7 +16,7 @@ from memoryd.model.conversation import Message
 from memoryd.model.grant import GrantUsage
 from memoryd.model.memory import Memory
 from memoryd.model.scope import Owner
-from memoryd.store.duckdb import rows
+from memoryd.store import rows
 
 if TYPE_CHECKING:
     import duckdb

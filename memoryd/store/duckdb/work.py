@@ -2,55 +2,24 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
 from memoryd.model.learnt import Proposal
-from memoryd.model.scope import Owner, Scope
-from memoryd.model.times import from_us
-from memoryd.model.work import CounterName, Lease, Run, RunState, Work, WorkState
-from memoryd.store.duckdb import rows
+from memoryd.model.scope import Owner
+from memoryd.model.work import CounterName, Lease, Run, Work, WorkState
+from memoryd.store import rows
 from memoryd.store.duckdb.marks import counters_of, leases_of, marks_of
-from memoryd.store.duckdb.proposals import COLUMNS, proposal_of
 from memoryd.store.duckdb.readers import Readers
 from memoryd.store.duckdb.work_writes import work_name
+from memoryd.store.work_rows import PROPOSAL_COLUMNS, RUN_COLUMNS, WORK_COLUMNS, proposal_of, run_of, work_of
 
 __all__ = ["DuckDBWork"]
 
 T = TypeVar("T")
-_WORK = "SELECT kind, agent_id, user_id, chat_id, thread_id, state, due_time, seq, details FROM work"
-_RUNS = "SELECT id, job, state, start_time, details FROM runs"
-
-
-def _work_of(row: Sequence[Any]) -> Work:
-    kind, agent_id, user_id, chat_id, thread_id, state, due_time, seq, details = row
-    values = json.loads(details)
-    return Work(
-        kind=kind,
-        owner=Owner(agent_id, Scope(user_id=user_id, chat_id=chat_id)),
-        thread_id=thread_id,
-        seq=int(seq),
-        state=WorkState(state),
-        due_time=rows.aware(due_time),
-        attempts=values["attempts"],
-        error=values["error"],
-    )
-
-
-def _run_of(row: Sequence[Any]) -> Run:
-    run_id, job, state, start_time, details = row
-    values = json.loads(details)
-    end_time = values.pop("end_time")
-    return Run(
-        id=run_id,
-        job=job,
-        state=RunState(state),
-        start_time=rows.aware(start_time),
-        end_time=None if end_time is None else from_us(end_time),
-        **values,
-    )
+_WORK = f"SELECT {WORK_COLUMNS} FROM work"
+_RUNS = f"SELECT {RUN_COLUMNS} FROM runs"
 
 
 class DuckDBWork:
@@ -72,7 +41,7 @@ class DuckDBWork:
         return await self._readers.read(lambda: counters_of(self._readers.cursor()))
 
     async def get(self, owner: Owner, kind: str, thread_id: str) -> Work | None:
-        found = await self._work_rows(f"{_WORK} WHERE name = ?", [work_name(owner, kind, thread_id)], _work_of)
+        found = await self._work_rows(f"{_WORK} WHERE name = ?", [work_name(owner, kind, thread_id)], work_of)
         return found[0] if found else None
 
     async def find(
@@ -94,7 +63,7 @@ class DuckDBWork:
         return await self._work_rows(
             f"{_WORK} WHERE {' AND '.join(conditions)} ORDER BY due_time, thread_id LIMIT {int(limit)}",
             params,
-            _work_of,
+            work_of,
         )
 
     async def counts(self) -> dict[tuple[str, WorkState], int]:
@@ -111,7 +80,7 @@ class DuckDBWork:
             conditions.append("start_time < ?")
             params.append(rows.naive(before))
         return await self._work_rows(
-            f"{_RUNS} WHERE {' AND '.join(conditions)} ORDER BY start_time DESC, id LIMIT {int(limit)}", params, _run_of
+            f"{_RUNS} WHERE {' AND '.join(conditions)} ORDER BY start_time DESC, id LIMIT {int(limit)}", params, run_of
         )
 
     async def proposals(
@@ -127,7 +96,7 @@ class DuckDBWork:
         named = {name: value for name, value in asked.items() if value}
         where = " AND ".join(["starts_with(id, ?)", *(f"{name} = ?" for name in named)])
         return await self._work_rows(
-            f"SELECT {COLUMNS} FROM proposals WHERE {where} ORDER BY create_time, id LIMIT {int(limit)}",
+            f"SELECT {PROPOSAL_COLUMNS} FROM proposals WHERE {where} ORDER BY create_time, id LIMIT {int(limit)}",
             [prefix, *named.values()],
             proposal_of,
         )

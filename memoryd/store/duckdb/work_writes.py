@@ -9,14 +9,14 @@ import duckdb
 
 from memoryd.model.change import ChangeSet
 from memoryd.model.scope import Owner
-from memoryd.model.times import to_us
 from memoryd.model.work import RunState
+from memoryd.store import rows
+from memoryd.store.conversation_rows import owner_columns
 from memoryd.store.conversations import thread_name
-from memoryd.store.duckdb import rows
-from memoryd.store.duckdb.conversation_rows import owner_columns
 from memoryd.store.duckdb.proposals import write_proposals
 from memoryd.store.duckdb.queries import of_owner
 from memoryd.store.work import MOST_RUNS
+from memoryd.store.work_rows import run_row, work_details
 
 __all__ = ["work_name", "write_work"]
 
@@ -29,7 +29,7 @@ def work_name(owner: Owner, kind: str, thread_id: str) -> str:
 def write_work(con: duckdb.DuckDBPyConnection, change: ChangeSet) -> None:
     """Write how far work has come, and runs of jobs; with threads that are purged goes their work."""
     for work in change.work:
-        noted = json.dumps({"attempts": work.attempts, "error": work.error})
+        noted = work_details(work)
         name, state, due_time = (
             work_name(work.owner, work.kind, work.thread_id),
             work.state.value,
@@ -51,15 +51,10 @@ def write_work(con: duckdb.DuckDBPyConnection, change: ChangeSet) -> None:
         con.execute(f"DELETE FROM work WHERE {where} AND thread_id = ?", [*params, thread.id])
     write_proposals(con, change)
     for run in change.runs:
-        details = {
-            "end_time": None if run.end_time is None else to_us(run.end_time), "trigger": run.trigger,
-            "dry_run": run.dry_run, "done_count": run.done_count, "total_count": run.total_count,
-            "counts": dict(run.counts), "error": run.error, "stop_requested": run.stop_requested,
-        }  # fmt: skip
         con.execute(
             "INSERT INTO runs VALUES (?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET state = excluded.state,"
             " details = excluded.details",
-            [run.id, run.job, run.state.value, rows.naive(run.start_time), json.dumps(details)],
+            run_row(run),
         )
         if run.state is not RunState.RUNNING:
             con.execute(

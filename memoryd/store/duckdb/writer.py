@@ -26,8 +26,8 @@ from memoryd.model.change import ChangeSet
 from memoryd.model.commits import Head, Recalled
 from memoryd.model.measures import NO_MEASURES, Measures, Quantity
 from memoryd.model.scope import Owner
+from memoryd.store import rows
 from memoryd.store.base import Spool
-from memoryd.store.duckdb import rows
 from memoryd.store.duckdb.changes import add_recalls, write
 from memoryd.store.duckdb.checkpoints import IDLE_WAL_BYTES, Checkpoints
 from memoryd.store.duckdb.damage import damage_of

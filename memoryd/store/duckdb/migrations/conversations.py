@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from memoryd.store.duckdb.columns import columns_of
 from memoryd.store.duckdb.long_texts import MAX_ROW_BYTES, divided
-from memoryd.store.duckdb.rows import columns_of
 
 if TYPE_CHECKING:
     import duckdb

@@ -1,4 +1,4 @@
-"""Between memories and the columns of the tables."""
+"""Between memories, grants and people and the columns of tables: what engines of SQL share."""
 
 from __future__ import annotations
 
@@ -8,9 +8,6 @@ import json
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from memoryd.model import memory_columns
 from memoryd.model.change import Entry
@@ -23,13 +20,12 @@ from memoryd.model.scope import Owner, Scope
 from memoryd.model.times import from_us, to_us
 from memoryd.model.trust import Trust
 from memoryd.model.validation import text_digest
-from memoryd.store.duckdb.vectors import column_of
 
 __all__ = [
-    "MEMORY_COLUMNS",
+    "SEPARATOR",
+    "TABLE_COLUMNS",
     "UPDATED_COLUMNS",
     "aware",
-    "columns_of",
     "datetime_of",
     "entity_of",
     "entity_row",
@@ -40,17 +36,12 @@ __all__ = [
     "grant_row",
     "memory_of",
     "naive",
-    "plain",
     "request_name",
     "usage_name",
 ]
 
 EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001  as the columns hold times
 SEPARATOR = "\x1f"  # between filter terms; JSON strings never hold it
-_NUMBERS = {
-    "commit_seq", "recall_count", "text_bytes", "number", "thread", "seq", "place", "rank", "piece",
-    "piece_count",
-}  # fmt: skip
 
 TABLE_COLUMNS = tuple(name for name in COLUMNS if name not in RECALL_COLUMNS)
 """Those of `memories`; `uses` holds the rest."""
@@ -61,20 +52,6 @@ UPDATED_COLUMNS = (
 )  # fmt: skip
 """What an update may change: all but the id, the owner, the statement and its vector. No list is among them, so that
 DuckDB updates in place."""
-
-
-def plain(name: str, table: str = "") -> str:
-    """Return the SQL that reads one of the COLUMNS as a plain value; `table` ends with a dot."""
-    if name == "details":
-        return f"nullif({table}details, '{PLAIN_DETAILS}')"
-    return f"epoch_us({table}{name})" if name.endswith("_time") else f"{table}{name}"
-
-
-MEMORY_COLUMNS = tuple(
-    [f"m.{name}" for name in ("agent_id", "user_id", "chat_id")]
-    + [plain(name, "u." if name in RECALL_COLUMNS else "m.") for name in COLUMNS]
-)
-"""What `memory_of` reads of `memories` as m and `uses` as u, as SQL."""
 
 
 def naive(time: datetime | None) -> datetime | None:
@@ -105,7 +82,7 @@ def facets_text(memory: Memory) -> str:
 
 
 def entry_row(entry: Entry, commit_seq: int) -> dict[str, Any]:
-    """Return an entry as column → value."""
+    """Return an entry as column → value, without its vectors."""
     memory = entry.memory
     stored = dict(zip(COLUMNS, row_of(memory), strict=True))
     stored["details"] = stored["details"] or PLAIN_DETAILS
@@ -121,26 +98,7 @@ def entry_row(entry: Entry, commit_seq: int) -> dict[str, Any]:
         "traits": entry.traits,
         "text_bytes": memory.text_bytes,
         "commit_seq": commit_seq,
-        **({} if entry.vector is None else {column_of(len(entry.vector)): entry.vector}),
-        **({"token_vectors": entry.tokens} if entry.tokens else {}),
-        **({"window_vectors": entry.windows} if entry.windows else {}),
     }
-
-
-def columns_of(rows: Sequence[dict[str, Any]]) -> dict[str, NDArray[Any]]:
-    """Return rows as arrays that DuckDB scans in place; of text and vectors one object an element."""
-    columns: dict[str, NDArray[Any]] = {}
-    for name in rows[0]:
-        values = [row[name] for row in rows]
-        if name.endswith("_time"):
-            columns[name] = np.array(values, dtype="datetime64[us]")
-        elif name in _NUMBERS:
-            columns[name] = np.array(values, dtype=np.int64)
-        else:
-            columns[name] = np.empty(len(values), dtype=object)
-            for n, value in enumerate(values):
-                columns[name][n] = value
-    return columns
 
 
 def request_name(owner: Owner, method: str, request_id: str) -> str:

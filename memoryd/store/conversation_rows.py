@@ -12,8 +12,8 @@ from memoryd.model.conversation import Message, Role, Session, SessionState, Thr
 from memoryd.model.scope import Owner, Scope
 from memoryd.model.times import from_us, to_us
 from memoryd.model.trust import Trust
+from memoryd.store import rows
 from memoryd.store.conversations import thread_name
-from memoryd.store.duckdb import rows
 
 __all__ = [
     "MESSAGE_COLUMNS",

@@ -7,11 +7,8 @@ a digest of its owner and path, a piece by the id of its version and its number:
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 from collections.abc import Sequence
-from datetime import UTC
 from typing import Any
 
 import duckdb
@@ -23,58 +20,15 @@ from memoryd.model.change import ChangeSet
 from memoryd.model.grant import GrantText
 from memoryd.model.note import Note, NoteVersion
 from memoryd.model.note_change import NoteChange
-from memoryd.model.scope import Owner, Scope
-from memoryd.model.times import from_us, to_us
-from memoryd.model.trust import Trust
+from memoryd.model.scope import Owner
 from memoryd.store.duckdb.long_texts import PIECE_CHARACTERS, in_pieces
-from memoryd.store.duckdb.rows import naive
+from memoryd.store.note_rows import NOTE_COLUMNS, has_new_terms, note_details, note_name, note_of
 from memoryd.store.notes import CHANGED
+from memoryd.store.rows import naive
 
-__all__ = ["COLUMNS", "VECTORS", "granted_notes", "note_name", "note_of", "pieces_of", "terms_of", "write_notes"]
+__all__ = ["VECTORS", "granted_notes", "pieces_of", "terms_of", "write_notes"]
 
-COLUMNS = "id, agent_id, user_id, chat_id, path, create_time, expire_time, details, is_searched"
 VECTORS = "fingerprint, vector, token_vectors, window_vectors"
-
-
-def note_name(owner: Owner, path: str) -> str:
-    """Return the key of a note: a digest, as a short key keeps an index small."""
-    named = json.dumps([owner.agent_id, owner.scope.user_id, owner.scope.chat_id, path])
-    return hashlib.blake2b(named.encode(), digest_size=16).hexdigest()
-
-
-def _details(note: Note) -> str:
-    versions = [
-        [v.revision, to_us(v.update_time), v.text_bytes, v.is_json, v.trust.value, v.grant_id, v.author, v.id]
-        for v in note.versions
-    ]
-    told = {
-        "expire_after_access_s": note.expire_after_access_s,
-        "end_time": None if note.end_time is None else to_us(note.end_time),
-        "terms_length": note.terms_length,
-    }
-    return json.dumps({**told, "versions": versions}, ensure_ascii=False)
-
-
-def note_of(row: Sequence[Any]) -> Note:
-    """Return the note of a row of COLUMNS, without its text."""
-    note_id, agent_id, user_id, chat_id, path, created, expires, details, is_searched = row
-    held = json.loads(details)
-    return Note(
-        id=note_id,
-        agent_id=agent_id,
-        scope=Scope(user_id=user_id, chat_id=chat_id),
-        path=path,
-        create_time=created.replace(tzinfo=UTC),
-        expire_time=None if expires is None else expires.replace(tzinfo=UTC),
-        expire_after_access_s=held["expire_after_access_s"],
-        end_time=None if held["end_time"] is None else from_us(held["end_time"]),
-        is_searched=is_searched,
-        terms_length=held["terms_length"],
-        versions=tuple(
-            NoteVersion(revision, from_us(updated), size, is_json, Trust(trust), *rest)
-            for revision, updated, size, is_json, trust, *rest in held["versions"]
-        ),
-    )
 
 
 def write_notes(con: duckdb.DuckDBPyConnection, change: ChangeSet, commit_seq: int) -> None:
@@ -94,7 +48,7 @@ def write_notes(con: duckdb.DuckDBPyConnection, change: ChangeSet, commit_seq: i
         owner = after.owner
         row = [
             after.id, owner.agent_id, owner.scope.user_id, owner.scope.chat_id, after.path, naive(after.create_time),
-            naive(after.expire_time), _details(after), after.now.text_bytes, after.is_searched,
+            naive(after.expire_time), note_details(after), after.now.text_bytes, after.is_searched,
         ]  # fmt: skip
         vectors = _vectors(con, note)
         if before is None or before.path != after.path:
@@ -140,7 +94,7 @@ def _check(con: duckdb.DuckDBPyConnection, before: Note | None, after: Note | No
 
 
 def _found(con: duckdb.DuckDBPyConnection, owner: Owner, path: str) -> Note | None:
-    rows = con.execute(f"SELECT {COLUMNS} FROM notes WHERE name = ?", [note_name(owner, path)]).fetchall()
+    rows = con.execute(f"SELECT {NOTE_COLUMNS} FROM notes WHERE name = ?", [note_name(owner, path)]).fetchall()
     return note_of(rows[0]) if rows else None
 
 
@@ -151,14 +105,6 @@ def _write_text(con: duckdb.DuckDBPyConnection, note: Note, name: str, text: str
         "INSERT INTO note_texts SELECT ? || unnest(range(len(?::VARCHAR[]))), ?, ?, ?, unnest(?::VARCHAR[]), ?",
         [name, pieces, owner.agent_id, owner.scope.user_id, owner.scope.chat_id, pieces, commit_seq],
     )
-
-
-def has_new_terms(note: NoteChange) -> bool:
-    """Whether a change gives a note other words to be found by, or none."""
-    before, after = note.before, note.after
-    if before is None or after is None or not (before.is_searched and after.is_searched):
-        return True
-    return note.entry is not None and (bool(note.texts) or before.path != after.path)
 
 
 def terms_of(note: Note) -> list[str]:
@@ -173,5 +119,5 @@ def pieces_of(version: NoteVersion, *, most: int = limits.MAX_NOTE_BYTES) -> lis
 
 def granted_notes(con: duckdb.DuckDBPyConnection, where: str, params: Sequence[object]) -> list[GrantText]:
     """Return what of some notes counts to the quotas of grants."""
-    rows = con.execute(f"SELECT {COLUMNS} FROM notes WHERE {where}", params).fetchall()
+    rows = con.execute(f"SELECT {NOTE_COLUMNS} FROM notes WHERE {where}", params).fetchall()
     return [text for row in rows for text in note_of(row).grant_texts]
