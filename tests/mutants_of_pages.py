@@ -73,8 +73,8 @@ MUTANTS_OF_PAGES = [
     ),
     (
         "memoryd/inspector/pages/memory.py",
-        'view.form.get("tags", "").splitlines()',
-        'view.form.get("tags", "").split(",")',
+        'tags.splitlines() if view.form.get("a_line")',
+        'tags.split(",") if view.form.get("a_line")',
         PAGES,
     ),
     ("memoryd/inspector/pages/notes.py", '"is_searched": kept.is_searched, ', "", PAGES),
