@@ -26,7 +26,7 @@ from memoryd.model.query import Filter
 from memoryd.model.recalled_text import CLOSE, OPEN
 from memoryd.model.trust import Trust
 from memoryd.model.validation import text_digest
-from memoryd.store.duckdb import pieces
+from memoryd.store import loading
 from memoryd.store.duckdb.changes import write
 from memoryd.store.duckdb.migrations import MIGRATIONS
 from memoryd.store.duckdb.store import DuckDBStore
@@ -316,7 +316,7 @@ async def test_texts_that_are_more_than_duckdb_may_take_at_once_are_loaded_by_an
         await lengthen(store, "messages", "seq", "content = repeat('river lamp ', 22000), text_bytes = 242000")
     async with ports_over(open_small()) as ports:
         with monkeypatch.context() as patch:
-            patch.setattr(pieces, "MOST_BYTES", 1 << 20)  # as all is a quarter of what it is with more memory
+            patch.setattr(loading, "MOST_BYTES", 1 << 20)  # as all is a quarter of what it is with more memory
             assert 440 == len(await ports.indexes.get(OWNER))
         assert 400 == len(await ports.episodes.get(OWNER))
         embedder = MessageEmbedder(ports, clock, print)
@@ -329,7 +329,7 @@ async def test_texts_that_are_more_than_duckdb_may_take_at_once_are_loaded_by_an
 @given(st.lists(st.integers(0, 12 << 20), max_size=40))
 def test_windows_hold_every_row_once_and_no_more_than_they_may(sizes):
     numbers = np.arange(len(sizes), dtype=np.int64) * 3
-    known = pieces.Rows(numbers, np.array(sizes, dtype=np.int64), np.zeros(len(sizes), dtype=np.int64))
+    known = loading.Rows(numbers, np.array(sizes, dtype=np.int64), np.zeros(len(sizes), dtype=np.int64))
     windows = [range(first // 3, last // 3 + 1) for first, last in known.windows()]
     assert list(range(len(sizes))) == [row for window in windows for row in window]
-    assert all(len(window) == 1 or sum(sizes[row] for row in window) <= pieces.MOST_BYTES for window in windows)
+    assert all(len(window) == 1 or sum(sizes[row] for row in window) <= loading.MOST_BYTES for window in windows)

@@ -11,21 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.errors import StoreDamaged
-from memoryd.model import limits
-from memoryd.model.batch import NEVER, Batch, Provenance, Times, VectorBatch, VectorsWanted
+from memoryd.model.batch import Batch, VectorBatch, VectorsWanted
 from memoryd.model.commits import Snapshot
-from memoryd.model.conversation import Role, message_key
-from memoryd.model.filter_terms import filter_terms_of
-from memoryd.model.memory import Kind, Memory
-from memoryd.model.recalled_text import without_recalled
 from memoryd.model.scope import Owner
-from memoryd.model.validation import text_digest
-from memoryd.store.conversation_rows import message_of
 from memoryd.store.duckdb.long_texts import CALLS, CONTENT, PIECES_MISSING, TERMS, select_pieces, texts_of, with_calls
 from memoryd.store.duckdb.pieces import (
     WEIGHT,
     Query,
-    Rows,
     apart,
     bytes_of,
     in_order,
@@ -36,7 +28,7 @@ from memoryd.store.duckdb.pieces import (
 )
 from memoryd.store.duckdb.queries import of_owner
 from memoryd.store.duckdb.vectors import column_of
-from memoryd.store.rows import datetime_of
+from memoryd.store.loading import MessageBatches, Rows
 
 __all__ = ["WHOLE", "read_episodes"]
 
@@ -50,9 +42,7 @@ TEXTS = (
     " OR piece_count > 0 AS marked"
 )
 WHOLE = "window_vectors IS NULL"  # of a row: the vector of a message, and not those of its later windows
-MOST = limits.MAX_CONTENT_BYTES
 MOST_VECTORS = 1024  # that are read at a time: with those of tokens up to 36 MB
-ROW = ("thread_id", "id", "seq", "content", "details", "created", "grant_id")
 
 
 def read_episodes(
@@ -84,10 +74,8 @@ def _batches(
 ) -> Iterator[Batch]:
     """Yield an owner's messages, oldest first, in windows of their numbers."""
     where, params = of_owner(owner)
-    episode = _Held(known.numbers, _vectors(query, owner, dimensions, wanted), wanted) if wanted.texts else None
-    facets: dict[tuple[str, str, str], tuple[str, ...]] = {}
-    read = partial(_memory_of, owner)
-    start = 0
+    vectors = _vectors(query, owner, dimensions, wanted) if wanted.texts else None
+    loading = MessageBatches(owner, known.numbers, vectors, wanted)
     for first, last in known.windows():
         sql = apart(
             TEXTS, "thread, id, number", "messages", f"{where} AND number >= ? AND number <= ?", key="thread, id"
@@ -95,46 +83,7 @@ def _batches(
         columns = in_order(query(sql, [*params, first, last] * 2), "number")
         values = {name: column.tolist() for name, column in columns.items()}
         _put_long_texts(query, values)
-        keys = list(map(message_key, values["thread_id"], values["seq"]))
-        rows = list(zip(keys, *(values[name] for name in ROW), strict=True))
-        texts = [
-            read(row).content if marked or role == Role.TOOL.value or len(content) > MOST else _plain(content)
-            for row, content, marked, role in zip(
-                rows, values["content"], values["marked"], values["role"], strict=True
-            )
-        ]
-        places = list(zip(values["role"], values["thread_id"], values["session_id"], strict=True))
-        for n, place in enumerate(places):
-            if place not in facets:
-                facets[place] = tuple(filter_terms_of(read(rows[n])))
-        size = len(keys)
-        created, never = integers(columns["created"]), np.full(size, NEVER, dtype=np.int64)
-        yield Batch(
-            order=integers(columns["number"]),
-            ids=keys,
-            rows=rows,
-            read=read,
-            digests=np.frombuffer(b"".join(map(text_digest, texts)), dtype="<u8").reshape(-1, 2),
-            keys=keys,
-            kinds=[Kind.EPISODE.value] * size,
-            times=Times(created, created, never, never),
-            trusts=np.asarray(columns["trust"], dtype=np.uint8),
-            confidences=np.ones(size, dtype=np.float64),
-            recalls=np.zeros(size, dtype=np.int64),
-            facets=[facets[place] for place in places],
-            traits=values["traits"],
-            characters=np.fromiter(map(len, texts), dtype=np.int64, count=size),
-            noted=[],
-            said=[
-                (n, Provenance(thread_id, session_id, name or ("" if role == Role.USER.value else role), role))
-                for n, ((role, thread_id, session_id), name) in enumerate(zip(places, values["name"], strict=True))
-            ],
-            terms=values["terms"],
-            vectors=None if episode is None else episode.vectors[start : start + size],
-            tokens=None if episode is None else episode.tokens[start : start + size],
-            windows=[] if episode is None else episode.windows_of(start, size),
-        )
-        start += size
+        yield loading.batch(values, integers(columns["number"]), np.asarray(columns["trust"], dtype=np.uint8))
 
 
 def _put_long_texts(query: Query, values: dict[str, list[Any]]) -> None:
@@ -154,35 +103,6 @@ def _put_long_texts(query: Query, values: dict[str, list[Any]]) -> None:
                 values["details"][place] = with_calls(values["details"][place], text)
             else:
                 values[name][place] = text
-
-
-def _plain(content: str) -> str:
-    """Return what `Message.said` is of a message without tools and sources."""
-    return without_recalled(content.strip())
-
-
-class _Held:
-    """The vectors of all messages of a scope that is not large."""
-
-    def __init__(self, numbers: NDArray[np.int64], pieces: Iterator[VectorBatch], wanted: VectorsWanted) -> None:
-        self.vectors = np.zeros((len(numbers), wanted.dimensions), dtype=np.float32)
-        self.tokens = [b""] * len(numbers)
-        self._windows: dict[int, bytes] = {}
-        for piece in pieces:
-            for order, codes in piece.windows:
-                place = int(np.searchsorted(numbers, order))
-                if place < len(numbers) and numbers[place] == order:
-                    self._windows[place] = self._windows.get(place, b"") + codes
-            places = np.minimum(np.searchsorted(numbers, piece.order), len(numbers) - 1)
-            known = numbers[places] == piece.order
-            self.vectors[places[known]] = piece.vectors[known]
-            for n in np.flatnonzero(known).tolist() if wanted.tokens else ():
-                self.tokens[places[n]] = piece.tokens[n]
-
-    def windows_of(self, start: int, size: int) -> list[tuple[int, bytes]]:
-        """Return the vectors of later windows of some messages, by their place among them."""
-        places = range(start, start + size)
-        return [(n, self._windows[place]) for n, place in enumerate(places) if place in self._windows]
 
 
 def _vectors(query: Query, owner: Owner, dimensions: Sequence[int], wanted: VectorsWanted) -> Iterator[VectorBatch]:
@@ -252,13 +172,3 @@ class _Numbers:
 def _hashes(columns: dict[str, NDArray[Any]]) -> NDArray[np.int64]:
     pairs = zip(columns["thread"].tolist(), columns["id"].tolist(), strict=True)
     return np.fromiter(map(hash, pairs), dtype=np.int64, count=len(columns["id"]))
-
-
-def _memory_of(owner: Owner, row: Sequence[Any]) -> Memory:
-    """Return the message of a row as a memory: its key, then ROW."""
-    _, thread_id, message_id, seq, content, details, created, grant_id = row
-    scope = owner.scope
-    return message_of((
-        owner.agent_id, scope.user_id, scope.chat_id, thread_id, message_id, seq, content, details, "",
-        datetime_of(created), grant_id,
-    )).as_memory()  # fmt: skip

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.model.trust import Trust
+from memoryd.store.loading import Rows
 
 __all__ = [
-    "WEIGHT", "Query", "Rows", "apart", "bytes_of", "in_order", "integers", "reading", "rows_in",
+    "WEIGHT", "Query", "apart", "bytes_of", "in_order", "integers", "reading", "rows_in",
     "stacked",
 ]  # fmt: skip
 
@@ -23,8 +24,6 @@ Query = Callable[[str, Sequence[Any]], dict[str, NDArray[Any]]]
 # each, and 128 bytes for each. Texts are not measured here: DuckDB would read 2,048 of them at once, however long.
 SIZES = "2 * text_bytes AS bytes, least(254, text_bytes // 4 + 2) * 128 AS tokens"
 WEIGHT = "".join(f" WHEN '{trust.value}' THEN {trust.weight}" for trust in Trust)
-MOST_ROWS = 4096  # that a load holds at a time; others wait for 6 ms while they become objects
-MOST_BYTES = 8 << 20  # of them: words may take ten times as long as the text that they are read of
 
 
 @contextlib.contextmanager
@@ -36,32 +35,6 @@ def reading(cursor: duckdb.DuckDBPyConnection) -> Iterator[int]:
     finally:
         with contextlib.suppress(duckdb.Error):  # a dead database cannot roll back; the first error is told
             cursor.execute("ROLLBACK")
-
-
-class Rows(NamedTuple):
-    """The rows of an owner, by rising numbers: arrays of one length."""
-
-    numbers: NDArray[np.int64]
-    """What the store finds them by, so that windows of them are found by zone maps."""
-    text_bytes: NDArray[np.int64]
-    """Of texts and their words, roughly."""
-    token_bytes: NDArray[np.int64]
-    """Of the vectors of their tokens, roughly."""
-
-    def windows(self) -> Iterator[tuple[int, int]]:
-        """
-        Yield the first and the last numbers of windows of MOST_ROWS and MOST_BYTES, or of one row that is longer.
-
-        The vectors of tokens are at most 16 times as long.
-        """
-        ends = np.cumsum(self.text_bytes)
-        start = 0
-        while start < len(ends):
-            before = int(ends[start - 1]) if start else 0
-            fitting = int(np.searchsorted(ends, before + MOST_BYTES, side="right"))
-            end = max(start + 1, min(start + MOST_ROWS, fitting))
-            yield int(self.numbers[start]), int(self.numbers[end - 1])
-            start = end
 
 
 def rows_in(cursor: duckdb.DuckDBPyConnection, number: str, source: str, params: Sequence[Any]) -> Rows:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, TypeVar
@@ -23,7 +22,6 @@ from memoryd.store.duckdb.columns import plain
 from memoryd.store.duckdb.pieces import (
     WEIGHT,
     Query,
-    Rows,
     apart,
     bytes_of,
     in_order,
@@ -33,7 +31,8 @@ from memoryd.store.duckdb.pieces import (
     stacked,
 )
 from memoryd.store.duckdb.vectors import column_of
-from memoryd.store.rows import SEPARATOR, TABLE_COLUMNS, datetime_of, entity_of
+from memoryd.store.loading import FacetTexts, Rows
+from memoryd.store.rows import TABLE_COLUMNS, datetime_of, entity_of
 
 __all__ = ["entities_of", "entry_of", "read_snapshot"]
 
@@ -120,7 +119,7 @@ def _batches(
     given = [wanted.fingerprint] * (2 * has_vectors + (has_vectors and wanted.tokens))
     texts = f"{TEXTS}, {vector} AS vector, {tokens} AS tokens, {windows} AS windows"
     uses = _Uses(cursor, owner)
-    facets = _Facets()
+    facets = FacetTexts()
     read = partial(memory_of, owner)
     for where, params in _windows(owner, known):
         sql = apart(texts, TIMES, "memories", where, key="id")
@@ -216,14 +215,6 @@ class _Uses:
             for column, value in zip(packed, (times[0], int(self._count[n]), times[1]), strict=True):
                 column[place] = value
         return counts, packed
-
-
-class _Facets(dict[str, tuple[str, ...]]):
-    """The filter terms of the columns `facets` that were met; each is read once."""
-
-    def __missing__(self, text: str) -> tuple[str, ...]:
-        terms = self[text] = tuple(json.loads(one) for one in text.split(SEPARATOR) if one)
-        return terms
 
 
 def entry_of(
