@@ -8,7 +8,7 @@ SITE, PARTS, PAGES = (
     "tests/test_inspector_memory.py tests/test_inspector_talk.py",
 )
 DOOR, BODIES, TURNS = "tests/test_http_door.py", "tests/test_http_bodies.py", "tests/test_http_turns.py"
-SERVER = "tests/test_web_server.py"
+SERVER, MEANWHILE = "tests/test_web_server.py", "tests/test_inspector_meanwhile.py"
 TERMS = "tests/test_filter_terms.py tests/conformance/test_knowledge.py"
 
 MUTANTS_OF_PAGES = [
@@ -110,6 +110,11 @@ MUTANTS_OF_PAGES = [
     ("memoryd/model/filter_terms.py", "    if memory.contested_with:\n        terms.append(CONTESTED)\n", "", TERMS),
     ("memoryd/model/query.py", "self.contested and not memory.contested_with", "False", TERMS),
     ("memoryd/domain/retrieval/recall.py", "    if not query.without_recall:", "    if True:", "tests/test_daemon.py"),
+    ("memoryd/inspector/view.py", 'if self.form.get("shown", "") == mark:', "if True:", MEANWHILE),
+    ("memoryd/inspector/pages/people.py", "changed != former.name", "False", MEANWHILE),
+    ("memoryd/inspector/pages/memory.py", "changed != _labels_of(former)", "False", MEANWHILE),
+    ("memoryd/inspector/pages/memory.py", "set(memory.contested_with) - set(pairs.split())", "set[str]()", MEANWHILE),
+    ("memoryd/inspector/pages/context.py", "if _place(thread) == wanted", "if thread.id == wanted", MEANWHILE),
     ("memoryd/http/lines.py", "MOST_OF_CALLER = 16", "MOST_OF_CALLER = 1600", TURNS),
     (
         "memoryd/http/lines.py",

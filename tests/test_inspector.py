@@ -14,7 +14,7 @@ from memoryd.inspector.app import HEADERS
 from memoryd.inspector.view import PAGES
 from tests.doors import NO_MODEL
 from tests.support import Daemon, running, until
-from tests.web_helpers import csrf, hostile, inspecting, put_everywhere, read, shown, started, whose
+from tests.web_helpers import csrf, hostile, inspecting, pressed, put_everywhere, read, shown, started, whose
 
 
 @pytest.fixture
@@ -191,14 +191,14 @@ def test_a_grant_shows_what_it_wrote_and_is_revoked_and_cleaned_up(site, alice):
     assert "The hotel is booked" in shown(site.get(f"grants/{grant_id}"))
     assert "Revoke grant" in shown(site.get(f"grants/{grant_id}/revoke"))
     assert "was revoked" in shown(site.post(f"grants/{grant_id}/revoke", owner=""))
-    assert "1 memory that came through it holds" in shown(site.get(f"grants/{grant_id}/clean"))
+    assert "1 memory that came through it is kept" in shown(site.get(f"grants/{grant_id}/clean"))
     assert 1 == len(alice.page().memories)
     assert "The hotel is booked" in shown(site.get(f"grants/{grant_id}/clean"))
-    cleaned = site.post(f"grants/{grant_id}/clean", owner="")
+    cleaned = pressed(site, site.get(f"grants/{grant_id}/clean"), "Clean up")
     assert "deleted 1 memory that came through it; its messages and notes stay" in shown(cleaned)
     assert () == alice.page().memories
     told = shown(site.get(f"grants/{grant_id}/clean"))
-    assert "0 memories that came through it hold" in told
+    assert "0 memories that came through it are kept" in told
     assert "1 memory would be erased if you say so" in told
     assert "The hotel is booked" in told
     page = site.get(f"grants/{grant_id}", deleted="1")

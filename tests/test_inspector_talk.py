@@ -8,7 +8,7 @@ import pytest
 from memory_client import MessageDraft
 
 from tests.support import until
-from tests.web_helpers import read, shown, undone, whose
+from tests.web_helpers import pressed, read, shown, undone, whose
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def test_a_person_is_renamed_joined_taken_apart_and_forgotten(site, alice):
     page = site.get(f"people/{sarah.id}/forget", with_messages="1", **whose(alice))
     assert "1 memory would be erased" in shown(page)
     assert 2 == len(alice.page().memories)
-    site.post(f"people/{sarah.id}/forget", owner=owner)
+    pressed(site, page, "Erase for good")
     assert ["Sally Jones plays chess"] == [memory.content for memory in alice.page().memories]
 
 
@@ -139,7 +139,7 @@ def test_a_note_is_the_one_whose_path_was_asked_for(site, alice):
     links = [one.attributes["href"] for one in page.find("a", class_="open")]
     told = {shown(read(site.http.get(f"{site.origin}{link}").text)).count("another one") > 0 for link in links}
     assert {True, False} == told
-    site.post("notes/delete", owner=alice.identity.user_id, path="runbook ")
+    pressed(site, site.get("notes/delete", path="runbook ", **whose(alice)), "Erase for good")
     assert ["runbook"] == [one.path for one in alice.all_notes()]
 
 
@@ -155,7 +155,6 @@ def test_who_wrote_something_is_shown_next_to_who_it_says_it_was(site, inspected
 
 
 def test_a_conversation_is_erased_after_a_look(site, alice):
-    owner = alice.identity.user_id
     alice.append("plans", [MessageDraft(content=f"Message {n} " + "long " * 600) for n in range(3)])
     page = site.get("conversations/thread", id="plans", **whose(alice))
     assert 3 == len([one for one in page.find("a") if one.words == "show all"])
@@ -167,7 +166,7 @@ def test_a_conversation_is_erased_after_a_look(site, alice):
     assert "3 messages would be erased" in shown(page)
     assert "its working memory" in shown(page)
     assert 3 == len(alice.messages("plans").messages)
-    site.post("conversations/delete", owner=owner, id="plans")
+    pressed(site, page, "Erase for good")
     assert () == alice.threads().threads
 
 
@@ -196,6 +195,7 @@ def test_notes_are_shown_written_and_erased_with_their_versions(site, alice):
     alice.put_note("long", "word " * 2000)
     assert "show all" in shown(site.get("notes/one", path="long", **whose(alice)))
     assert "plans/summer" in shown(site.get("notes", prefix="plans/", **whose(alice)))
-    assert "1 note with all former" in shown(site.get("notes/delete", path="plans/summer", **whose(alice)))
-    site.post("notes/delete", owner=owner, path="plans/summer")
+    page = site.get("notes/delete", path="plans/summer", **whose(alice))
+    assert "with its 2 former versions" in shown(page)
+    pressed(site, page, "Erase for good")
     assert ["long"] == [one.path for one in alice.all_notes()]

@@ -196,14 +196,21 @@ def csrf(site: Inspector) -> str:
     return site.get("jobs").find("input", name="csrf")[0].attributes["value"]
 
 
-def undone(site: Inspector, page: Element) -> None:
-    """Send the form that takes back what a page tells."""
-    [undo] = [form for form in page.find("form") if form.find("button", data_key="u")]
-    fields = {one.attributes["name"]: one.attributes["value"] for one in undo.find("input")}
+def pressed(site: Inspector, page: Element, button: str, status: int = 200, /, **more: str) -> Element:
+    """Send the form of a page that has a button, with more fields, and read the page that follows."""
+    [form] = [one for one in page.find("form") if button in one.buttons()]
+    fields = {one.attributes["name"]: one.attributes["value"] for one in form.find("input", type="hidden")}
     answer = site.http.post(
-        f"{site.origin}{undo.attributes['action']}", data=fields, headers={"Origin": site.origin}, follow_redirects=True
-    )
-    assert 200 == answer.status_code, answer.text
+        f"{site.origin}{form.attributes['action']}",
+        data={**fields, **more}, headers={"Origin": site.origin}, follow_redirects=True,
+    )  # fmt: skip
+    assert status == answer.status_code, answer.text
+    return read(answer.text)
+
+
+def undone(site: Inspector, page: Element) -> Element:
+    """Send the form that takes back what a page tells."""
+    return pressed(site, page, "Undo")
 
 
 @contextmanager

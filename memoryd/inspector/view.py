@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -30,7 +31,9 @@ if TYPE_CHECKING:
     from memoryd.inspector.entry import Entry
     from memoryd.inspector.sources import Sources
 
-__all__ = ["LABELS", "OWNER_FIELDS", "PAGES", "Gone", "Session", "View", "Whose", "environment", "in_words_of"]
+__all__ = [
+    "LABELS", "OWNER_FIELDS", "PAGES", "Gone", "Session", "View", "Whose", "environment", "in_words_of", "mark_of",
+]  # fmt: skip
 
 MOST_FORM = 4 << 20  # bytes: a note of 256 KiB, each byte written as three, and more
 FOLDER = Path(__file__).parent
@@ -133,13 +136,18 @@ class Session:
 def in_words_of(error: MemorydError, labels: Mapping[str, str] = LABELS) -> str:
     """Return what is wrong with a form, where it can with the labels of its fields instead of their names."""
     text = error.message
-    label = labels.get(re.sub(r"^filter\.|\[\d+\]$", "", error.field), "")
+    label = labels.get(re.sub(r"^(filter|scope)\.|\[\d+\]$", "", error.field), "")
     if label and text.startswith(error.field):
         text = f"“{label}”{text.removeprefix(error.field)}"
     for name, other in labels.items():
         if "_" in name:  # no word of the sentence around it
             text = re.sub(rf"\b{name}\b", f"“{other}”", text)
     return text
+
+
+def mark_of(*told: object) -> str:
+    """Return a mark of what a page tells, by which a form says what its user has seen."""
+    return hashlib.blake2b(repr(told).encode(), digest_size=16).hexdigest()
 
 
 def _count(number: int, one: str, many: str = "") -> str:
@@ -313,6 +321,18 @@ class View:
         given = {**dict(self.request.query_params.items()), "said": "", **params}
         kept = {name: value for name, value in given.items() if value not in {None, ""}}
         return self.request.url.path + (f"?{urlencode(kept)}" if kept else "")
+
+    def is_as_shown(self, mark: str) -> bool:
+        """
+        Whether what a form would erase is what its page has shown; `mark` is that of what it would show now.
+
+        Where it is not, the page says so, and is to be shown again.
+        """
+        if self.form.get("shown", "") == mark:
+            return True
+        self.is_refused = True
+        self.say("it has changed since it was shown: nothing was erased. This is what would go now", tone="fault")
+        return False
 
     def say(self, text: str, *, tone: str = "done", undo: str = "", **fields: str) -> None:
         """Let the page that follows tell what was done."""

@@ -57,7 +57,8 @@ async def _decide(view: View) -> Response:
         holds, ends = (newer, older) if choice == "newer" else (older, newer)
         await view.host.resolve_conflict(holds, ends.id, Resolution.SUPERSEDE)
         undo = view.item_url("memories", ends.id, "restore")
-        view.say(f"the {choice} one holds{_settled_with(ends, holds)}", undo=undo, back=here)
+        pairs = " ".join(ends.contested_with)
+        view.say(f"the {choice} one holds{_settled_with(ends, holds)}", undo=undo, back=here, pairs=pairs)
     return view.to(here)
 
 

@@ -9,6 +9,7 @@ from memory_client import BuiltContext, ContextItem, ContextSection
 from starlette.responses import Response
 
 from memoryd.inspector.view import View
+from memoryd.model.conversation import Thread
 from memoryd.model.memory import Kind
 
 PEOPLE = "known_people"
@@ -31,7 +32,7 @@ def _address(view: View, section: str, item: ContextItem, threads: Mapping[str, 
     if section == PEOPLE:
         return view.item_url("people", item.id)
     if section in TEXTS:
-        thread_id = item.thread_id or (item.id if item.id == view.asked("thread") else "")  # else it is the user's
+        thread_id = item.thread_id or (item.id if item.id in threads else "")  # else it is the user's
         return view.url("conversations/thread", id=thread_id, shared=shared) if thread_id else ""
     if item.kind is Kind.EPISODE and item.seq:
         return view.url("conversations/message", id=item.thread_id, message=item.id, shared=shared)
@@ -52,25 +53,33 @@ def _traced(view: View, section: ContextSection, threads: Mapping[str, str]) -> 
     return lines
 
 
+def _place(thread: Thread) -> str:
+    """Return how the address names a conversation: a user's own, or one of a chat."""
+    return f"{(thread.scope.chat_id and 'chat') or 'own'}:{thread.id}"
+
+
 async def _show(view: View) -> Response:
-    prompt, thread_id = view.typed("prompt"), view.asked("thread")
+    prompt, wanted = view.typed("prompt"), view.asked("thread")
     threads = (await view.client.threads(page_size=MOST_THREADS)).threads
     built: BuiltContext | None = None
-    is_shared = view.is_shared
+    chosen = next((thread for thread in threads if _place(thread) == wanted), None)  # two may have one name
+    chosen = chosen or next((thread for thread in threads if thread.id == wanted), None)
+    thread_id = wanted if chosen is None else chosen.id
+    is_shared = view.is_shared or (chosen is not None and bool(chosen.scope.chat_id))
     if not prompt and not thread_id and "prompt" in view.request.query_params:
         view.say("type a prompt, or choose a conversation", tone="fault")
     elif prompt or thread_id:
-        is_shared = view.is_shared or any(thread.id == thread_id and thread.scope.chat_id for thread in threads)
         with view.asking(**LABELS):
             built = await view.client.context(
                 prompt, max_tokens=view.number("tokens"), thread_id=thread_id, shared=bool(thread_id) and is_shared
             )
     whose = {thread.id: "1" if thread.scope.chat_id else "" for thread in threads}
+    whose |= {thread_id: "1" if is_shared else ""} if thread_id else {}
     return view.page(
         "context.html",
         prompt=prompt,
-        thread_id=thread_id,
-        threads=threads,
+        thread=thread_id if chosen is None else _place(chosen),
+        threads=[(_place(thread), thread) for thread in threads],
         built=built,
         sections=[(section.name, _traced(view, section, whose)) for section in built.sections] if built else [],
         tokens=view.asked("tokens"),

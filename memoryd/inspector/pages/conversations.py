@@ -9,7 +9,7 @@ from memory_client import Filter, ThreadPage
 from starlette.responses import Response
 
 from memoryd.inspector.shown_text import MOST_PART
-from memoryd.inspector.view import View
+from memoryd.inspector.view import View, mark_of
 from memoryd.model.memory import ShownMemory
 
 PAGE_SIZE = 50
@@ -76,7 +76,16 @@ async def _message(view: View) -> Response:
 
 async def _preview(view: View) -> Response:
     shared, with_memories = bool(view.asked("shared")), bool(view.asked("with_memories"))
-    thread_id = view.asked("id")
+    return await _asked(view, view.asked("id"), shared=shared, with_memories=with_memories)
+
+
+async def _seen(view: View, thread_id: str, *, shared: bool) -> str:
+    """Return a mark of what would be erased with a conversation."""
+    gone = await view.client.delete_thread(thread_id, shared=shared, with_memories=True, dry_run=True)
+    return mark_of(gone.thread.message_count, gone.thread.update_time, gone.memory_ids)
+
+
+async def _asked(view: View, thread_id: str, *, shared: bool, with_memories: bool) -> Response:
     gone, working, waiting = await asyncio.gather(
         view.client.delete_thread(thread_id, shared=shared, with_memories=True, dry_run=True),
         view.client.working_memory(thread_id=thread_id, shared=shared),
@@ -91,13 +100,17 @@ async def _preview(view: View) -> Response:
     found = await asyncio.gather(*(view.client.get(memory_id) for memory_id in some), return_exceptions=True)
     memories = [memory for memory in found if isinstance(memory, ShownMemory)]  # the others went meanwhile
     return view.page(
-        "delete_thread.html", gone=gone, also=also, shared=shared, with_memories=with_memories, memories=memories
-    )
+        "delete_thread.html", gone=gone, also=also, shared=shared, with_memories=with_memories, memories=memories,
+        mark=mark_of(gone.thread.message_count, gone.thread.update_time, gone.memory_ids),
+    )  # fmt: skip
 
 
 async def _delete(view: View) -> Response:
     shared, with_memories = bool(view.form.get("shared")), bool(view.form.get("with_memories"))
-    gone = await view.client.delete_thread(view.form.get("id", ""), shared=shared, with_memories=with_memories)
+    thread_id = view.form.get("id", "")
+    if not view.is_as_shown(await _seen(view, thread_id, shared=shared)):
+        return await _asked(view, thread_id, shared=shared, with_memories=with_memories)
+    gone = await view.client.delete_thread(thread_id, shared=shared, with_memories=with_memories)
     learnt = f", and {len(gone.memory_ids)} that were learnt from them" if with_memories else ""
     view.say(f"erased the conversation for good; messages: {gone.thread.message_count}{learnt}")
     return view.back("conversations")

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 from starlette.responses import Response
 
 from memoryd.errors import NotFound
-from memoryd.inspector.view import View
+from memoryd.inspector.view import View, mark_of
 from memoryd.model.grant import GrantStatus, permission_names
+from memoryd.model.memory import ShownMemory
 
 PAGE_SIZE = 100
+MOST_REPLACED = 50  # that are shown
 
 
 async def _show(view: View) -> Response:
@@ -61,7 +64,20 @@ async def _revoke(view: View) -> Response:
     return view.to(view.item_url("grants", grant.id))
 
 
+async def _replaced(view: View, ids: Sequence[str]) -> list[ShownMemory]:
+    """Return the memories that those of the grant had replaced, as far as its user or its chats have them."""
+    if not ids:
+        return []
+    grant = (await _status(view)).grant
+    scopes = [{"user_id": grant.user_id, "chat_id": ""}] if grant.user_id else []
+    scopes += [{"user_id": "", "chat_id": chat_id} for chat_id in grant.chat_ids]
+    clients = [view.host.acting_for(agent_id=grant.agent_id, **scope) for scope in scopes]
+    found = await asyncio.gather(*(client.get(one) for client in clients for one in ids), return_exceptions=True)
+    return [memory for memory in found if isinstance(memory, ShownMemory)]
+
+
 async def _preview(view: View) -> Response:
+    """Show what a clean-up would do, also where another one was shown before."""
     gone, erased, written = await asyncio.gather(
         view.host.delete_grant_memories(view.part("id"), dry_run=True),
         view.host.delete_grant_memories(view.part("id"), dry_run=True, purge=True),
@@ -70,6 +86,8 @@ async def _preview(view: View) -> Response:
     return view.page(
         "clean_grant.html",
         gone=gone,
+        replaced=await _replaced(view, gone.superseded_ids[:MOST_REPLACED]),
+        mark=mark_of(gone.deleted_count, gone.superseded_ids, erased.deleted_count),
         erased_count=erased.deleted_count,
         grant_id=view.part("id"),
         memories=written.memories,
@@ -79,6 +97,12 @@ async def _preview(view: View) -> Response:
 
 async def _clean(view: View) -> Response:
     purge = bool(view.form.get("purge"))
+    seen, erased = await asyncio.gather(
+        view.host.delete_grant_memories(view.part("id"), dry_run=True),
+        view.host.delete_grant_memories(view.part("id"), dry_run=True, purge=True),
+    )
+    if not view.is_as_shown(mark_of(seen.deleted_count, seen.superseded_ids, erased.deleted_count)):
+        return await _preview(view)
     gone = await view.host.delete_grant_memories(view.part("id"), purge=purge)
     count = "1 memory" if gone.deleted_count == 1 else f"{gone.deleted_count} memories"
     view.say(f"{'erased' if purge else 'deleted'} {count} that came through it; its messages and notes stay")

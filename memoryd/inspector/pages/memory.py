@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
+from memory_client import Resolution
 from starlette.responses import Response
 
 from memoryd.errors import Conflict, InvalidArgument, LimitExceeded, NotFound
+from memoryd.inspector.pages.contested import is_newer
 from memoryd.inspector.pages.memories import counted, refused
 from memoryd.inspector.view import View, in_words_of
 from memoryd.model.memory import ShownMemory
@@ -79,7 +81,11 @@ async def _undo(view: View) -> Response:
 
 async def _erase(view: View) -> Response:
     """Ask once more."""
-    return view.page("erase_memory.html", memory=await view.client.get(view.part("id")))
+    memory = await view.client.get(view.part("id"))
+    history = await view.client.history(memory.id)
+    return view.page(
+        "erase_memory.html", memory=memory, others=[one for one in history.memories if one.id != memory.id]
+    )
 
 
 async def _delete(view: View) -> Response:
@@ -103,21 +109,33 @@ async def _delete(view: View) -> Response:
 async def _restore(view: View) -> Response:
     memory = await view.client.restore(view.part("id"))
     view.session.gone.pop(memory.id, None)
+    if (pairs := view.form.get("pairs")) is not None:  # what was decided before stays decided
+        for other_id in set(memory.contested_with) - set(pairs.split()):
+            other = await view.client.get(other_id)
+            newer, older = (memory, other) if is_newer(memory, other) else (other, memory)
+            await view.host.resolve_conflict(newer, older.id, Resolution.KEEP_BOTH)
     still = "; something newer still replaces it" if memory.superseded_by else ""
     view.say(f"took back {memory.id[:8]}{still}")
     return view.to(view.came_from(view.item_url("memories", memory.id)))
+
+
+def _labels_of(memory: ShownMemory) -> str:
+    return "\n".join((*memory.tags, memory.category))
 
 
 async def _labels(view: View) -> Response:
     memory_id, tags = view.part("id"), view.form.get("tags", "")
     listed = tags.splitlines() if view.form.get("a_line") else tags.split(",")
     former = await view.client.get(memory_id)
+    if (changed := view.form.get("undoes")) is not None and changed != _labels_of(former):
+        view.say("its labels have changed meanwhile, and stay", tone="fault")
+        return view.to(view.item_url("memories", memory_id))
     named = [one if one in former.tags else one.removeprefix("#") for one in map(str.strip, listed)]
     wanted = [tag for tag in named if tag]
     memory = await view.client.update(memory_id, tags=wanted, category=view.form.get("category", ""))
     view.say(
         "labels are set", undo=view.item_url("memories", memory.id, "labels"), a_line="1",
-        tags="\n".join(former.tags), category=former.category,
+        tags="\n".join(former.tags), category=former.category, undoes=_labels_of(memory),
     )  # fmt: skip
     return view.to(view.item_url("memories", memory.id))
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from starlette.responses import Response
 
-from memoryd.errors import Conflict, InvalidArgument, LimitExceeded
+from memoryd.errors import Conflict, InvalidArgument, LimitExceeded, NotFound
 from memoryd.inspector.shown_text import MOST_PART
-from memoryd.inspector.view import View, in_words_of
+from memoryd.inspector.view import View, in_words_of, mark_of
 from memoryd.model.note import Note, NotePage
 
 PAGE_SIZE = 100
@@ -94,7 +94,10 @@ async def _put(view: View) -> Response:
     if view.form.get("revision", "") == "0":
         return await _add(view)
     wanted = view.form.get("revision", "")
-    kept = await view.client.note(view.form.get("path", ""), shared=view.is_shared)
+    try:
+        kept = await view.client.note(view.form.get("path", ""), shared=view.is_shared)
+    except NotFound:
+        return await _list(view, 404, "The note was erased meanwhile. What you typed is below; add it to keep it.")
     if wanted != str(kept.revision):
         message = "It was changed meanwhile: below is what it says now, and what you typed."
         return await _one(view, kept.path, 409, message)
@@ -102,13 +105,21 @@ async def _put(view: View) -> Response:
 
 
 async def _preview(view: View) -> Response:
-    path = view.asked("path")
+    return await _asked(view, view.asked("path"))
+
+
+async def _asked(view: View, path: str) -> Response:
     gone = await view.client.delete_notes(path, shared=view.is_shared, dry_run=True)
-    return view.page("delete_note.html", gone=gone, path=path)
+    note = await view.client.note(path, shared=view.is_shared)
+    return view.page("delete_note.html", gone=gone, path=path, note=note, mark=mark_of(note.revision, note.id))
 
 
 async def _delete(view: View) -> Response:
-    gone = await view.client.delete_notes(view.form.get("path", ""), shared=view.is_shared)
+    path = view.form.get("path", "")
+    note = await view.client.note(path, shared=view.is_shared)
+    if not view.is_as_shown(mark_of(note.revision, note.id)):
+        return await _asked(view, path)
+    gone = await view.client.delete_notes(path, shared=view.is_shared)
     view.say("erased the note for good" if gone.deleted_count == 1 else f"erased {gone.deleted_count} notes for good")
     return view.back("notes")
 

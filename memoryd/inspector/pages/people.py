@@ -11,7 +11,8 @@ from starlette.responses import Response
 
 from memoryd.errors import InvalidArgument
 from memoryd.inspector.graph import Person, drawn
-from memoryd.inspector.view import View
+from memoryd.inspector.view import View, mark_of
+from memoryd.model.reports import ForgottenPerson
 
 IN_PICTURE = 24  # people; more would cover each other
 READ = 30  # memories of each that are looked through for who is named together
@@ -62,15 +63,19 @@ async def _one(view: View) -> Response:
         person=found.entity,
         memories=found.memories,
         others=[other for other in others.people if other.id != found.entity.id],
+        more_people=bool(others.next_page_token),
         types=TYPES,
     )
 
 
 async def _rename(view: View) -> Response:
     former = (await view.client.entity(view.part("id"), limit=1)).entity
+    if (changed := view.form.get("undoes", "")) and changed != former.name:
+        view.say(f"the name is {former.name} meanwhile, and stays", tone="fault")
+        return view.to(view.item_url("people", former.id))
     entity = await view.client.rename_entity(former.id, view.form.get("name", ""))
     undo = view.item_url("people", entity.id, "rename")
-    view.say(f"the name is {entity.name} now", undo=undo, name=former.name)
+    view.say(f"the name is {entity.name} now", undo=undo, name=former.name, undoes=entity.name)
     return view.to(view.item_url("people", entity.id))
 
 
@@ -96,7 +101,16 @@ async def _unmerge(view: View) -> Response:
 
 
 async def _preview(view: View) -> Response:
-    with_messages = bool(view.asked("with_messages"))
+    return await _asked(view, with_messages=bool(view.asked("with_messages")))
+
+
+def _mark(told: ForgottenPerson) -> str:
+    """Return a mark of what would be erased with a person."""
+    return mark_of(told.purged_count, told.purged_ids, told.message_count, told.message_ids, told.note_paths,
+                   told.thread_ids, told.in_working_memory)  # fmt: skip
+
+
+async def _asked(view: View, *, with_messages: bool) -> Response:
     told = await view.client.forget_person(view.part("id"), with_messages=with_messages, dry_run=True)
     names = [name.casefold() for name in (told.entity.name, *told.entity.aliases)]
     waiting = await view.host.proposals(user_id=view.whose.user_id, chat_id=view.whose.chat_id, page_size=1000)
@@ -104,16 +118,22 @@ async def _preview(view: View) -> Response:
         "forget_person.html",
         told=told,
         with_messages=with_messages,
+        mark=_mark(told),
         waiting=[one for one in waiting if any(name in one.content.casefold() for name in names)],
     )
 
 
 async def _forget(view: View) -> Response:
-    told = await view.client.forget_person(view.part("id"), with_messages=bool(view.form.get("with_messages")))
+    with_messages = bool(view.form.get("with_messages"))
+    seen = await view.client.forget_person(view.part("id"), with_messages=with_messages, dry_run=True)
+    if not view.is_as_shown(_mark(seen)):
+        return await _asked(view, with_messages=with_messages)
+    told = await view.client.forget_person(view.part("id"), with_messages=with_messages)
     memories = "1 memory is" if told.purged_count == 1 else f"{told.purged_count} memories are"
     also = {
         "messages": told.message_count, "notes that named them, or former versions of them": len(told.note_paths),
-        "summaries and working memories, emptied": len(told.thread_ids) + told.in_working_memory,
+        "conversations whose summary or working memory is emptied": len(told.thread_ids),
+        "working memory of the user or chat, emptied": int(told.in_working_memory),
     }  # fmt: skip
     said = "".join(f"; {what}: {count}" for what, count in also.items() if count and told.with_messages)
     view.say(f"forgot {told.entity.name}: {memories} erased for good{said}")
