@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from memory_client import BuiltContext, ContextItem, ContextSection
@@ -58,21 +58,31 @@ def _place(thread: Thread) -> str:
     return f"{(thread.scope.chat_id and 'chat') or 'own'}:{thread.id}"
 
 
+def _chosen(threads: Sequence[Thread], wanted: str) -> Thread | None:
+    """Return the conversation that the address names, by its place, or else by its id alone."""
+    by_place = next((thread for thread in threads if _place(thread) == wanted), None)  # two may have one name
+    return by_place or next((thread for thread in threads if thread.id == wanted), None)
+
+
+async def _built(view: View, prompt: str, thread_id: str, *, is_shared: bool) -> BuiltContext | None:
+    if not prompt and not thread_id:
+        if "prompt" in view.request.query_params:
+            view.say("type a prompt, or choose a conversation", tone="fault")
+        return None
+    with view.asking(**LABELS):
+        return await view.client.context(
+            prompt, max_tokens=view.number("tokens"), thread_id=thread_id, shared=bool(thread_id) and is_shared
+        )
+    return None
+
+
 async def _show(view: View) -> Response:
     prompt, wanted = view.typed("prompt"), view.asked("thread")
     threads = (await view.client.threads(page_size=MOST_THREADS)).threads
-    built: BuiltContext | None = None
-    chosen = next((thread for thread in threads if _place(thread) == wanted), None)  # two may have one name
-    chosen = chosen or next((thread for thread in threads if thread.id == wanted), None)
+    chosen = _chosen(threads, wanted)
     thread_id = wanted if chosen is None else chosen.id
     is_shared = view.is_shared or (chosen is not None and bool(chosen.scope.chat_id))
-    if not prompt and not thread_id and "prompt" in view.request.query_params:
-        view.say("type a prompt, or choose a conversation", tone="fault")
-    elif prompt or thread_id:
-        with view.asking(**LABELS):
-            built = await view.client.context(
-                prompt, max_tokens=view.number("tokens"), thread_id=thread_id, shared=bool(thread_id) and is_shared
-            )
+    built = await _built(view, prompt, thread_id, is_shared=is_shared)
     whose = {thread.id: "1" if thread.scope.chat_id else "" for thread in threads}
     whose |= {thread_id: "1" if is_shared else ""} if thread_id else {}
     return view.page(
