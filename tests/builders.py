@@ -55,7 +55,8 @@ from memoryd.store.memories import MemorySelector, Vectors
 from memoryd.store.opening import StoreOptions
 from tests.local_conversations import LocalConversations
 from tests.local_notes import LocalNotes
-from tests.shared_store import InTurns, StoreView
+from tests.postgres_server import binaries, open_postgres
+from tests.shared_store import InTurns, view_of
 from tests.support import PATIENCE_S
 
 NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
@@ -151,6 +152,15 @@ open_database = partial(duckdb.open_database, random_bytes=os.urandom)
 def open_store(path: Path | None, *, min_free_bytes: int = 0, journal=None, ledger=None, spool=None, **more):
     options = StoreOptions(path, MEMORY_LIMIT, min_free_bytes, ledger, spool)
     return opening.open_store(options, random_bytes=os.urandom, open_journal=lambda: journal, **more)
+
+
+STORES = ["ram", "duckdb", *(["pg"] if binaries() else [])]
+"""The kinds of stores that there are here."""
+
+
+def open_kind(kind: str, folder: Path) -> Store:
+    """Open a store of a kind for a test; `wire` is over DuckDB."""
+    return ram_store() if kind == "ram" else open_postgres(folder) if kind == "pg" else open_duckdb(folder)
 
 
 def ram_store():
@@ -335,12 +345,13 @@ async def backend(kind: str, folder: Path, clock, config: Config | None = None, 
     """
     A client for user alice: `ram`, `duckdb`, or `wire`, the real client on a real socket over DuckDB; or over a store.
 
-    With `two-ram` and `two-duckdb`, each call goes to the other one of two daemons before one store.
+    With `two-ram`, `two-duckdb` and `two-pg`, each call goes to the other one of two daemons before one store.
     """
-    store = store or (ram_store() if kind.endswith("ram") else open_duckdb(folder))
+    store = store or open_kind(kind.removeprefix("two-"), folder)
     if kind.startswith("two-"):
-        async with ports_over(StoreView(store), config) as one, ports_over(StoreView(store), config) as other:
+        async with ports_over(view_of(store), config) as one, ports_over(view_of(store), config) as other:
             yield InTurns([Local(ports, clock, user_id="alice") for ports in (one, other)])
+        await store.close()
         return
     async with ports_over(store, config) as ports:
         if kind != "wire":

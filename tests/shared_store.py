@@ -6,6 +6,14 @@ import inspect
 from collections import Counter
 from itertools import cycle
 
+from memoryd.store.postgres import PostgresStore
+from tests.postgres_server import another
+
+
+def view_of(store):
+    """A store as one of several daemons sees it: over a server each has connections of its own."""
+    return another(store) if isinstance(store, PostgresStore) else StoreView(store)
+
 
 class StoreView:
     """A store as one of several daemons sees it."""

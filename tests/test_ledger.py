@@ -166,7 +166,7 @@ async def test_a_copy_of_any_time_is_cleaned_of_all_that_was_purged_after_it(fol
             for one in gone:
                 assert [] == await files.traces(one), one
             assert files.missed_purges() is None
-            assert [] == files.warnings
+            assert [] == client.ports.store.warnings
 
 
 async def test_what_comes_after_an_erasure_is_not_erased_with_it(folder):

@@ -33,15 +33,16 @@ from tests.builders import (
     ALICE,
     BOB,
     NOW,
+    STORES,
     Local,
     entry,
-    open_duckdb,
+    open_kind,
     ports_over,
     ram_store,
     with_ports,
 )
 from tests.grants_helpers import grant
-from tests.shared_store import StoreView
+from tests.shared_store import view_of
 
 OWNER = Owner("default", ALICE)
 
@@ -50,15 +51,17 @@ OWNER = Owner("default", ALICE)
 async def daemons(store, clock, *, count=2, **memory):
     """Clients for user alice, one for each daemon before a store."""
     async with AsyncExitStack() as stack:
-        views = [StoreView(store) for _ in range(count)]
+        views = [view_of(store) for _ in range(count)]
         config = Config(memory=MemoryConfig(**memory))
         ports = [await stack.enter_async_context(ports_over(view, config)) for view in views]
         yield [Local(each, clock, user_id="alice") for each in ports]
 
 
-@pytest.fixture(params=["ram", "duckdb"])
-def store(request, folder):
-    return ram_store() if request.param == "ram" else open_duckdb(folder)
+@pytest.fixture(params=STORES)
+async def store(request, folder):
+    opened = open_kind(request.param, folder)
+    yield opened
+    await opened.close()
 
 
 async def contents(client, **wanted):
@@ -262,7 +265,7 @@ async def test_an_owner_too_large_for_memory_is_looked_at_again_once_something_i
 
 
 async def test_an_index_that_has_missed_a_commit_keeps_nothing_that_is_purged(folder, clock):
-    store = open_duckdb(folder)
+    store = open_kind("duckdb", folder)
     store._writer.recent = store.commits.memories._recent = RecentChanges(Head(), most_heads=4)
     async with daemons(store, clock, count=1) as (alice,):
         made = (await alice.add("heron at the lighthouse")).memory

@@ -15,23 +15,25 @@ from memoryd.daemon.servers import make_server
 from memoryd.errors import GrantNotFound, Unauthenticated, Unavailable
 from memoryd.identity.authentication import Door
 from memoryd.identity.grants import Grants
-from tests.builders import NOW, Local, open_duckdb, ports_over, ram_store, servers_over, with_ports
+from tests.builders import NOW, STORES, Local, open_kind, ports_over, servers_over, with_ports
 from tests.grants_helpers import grant
-from tests.shared_store import StoreView, comes_between
+from tests.shared_store import comes_between, view_of
 
 LATER = NOW + timedelta(hours=1)
 
 
-@pytest.fixture(params=["ram", "duckdb"])
-def store(request, folder):
-    return ram_store() if request.param == "ram" else open_duckdb(folder)
+@pytest.fixture(params=STORES)
+async def store(request, folder):
+    opened = open_kind(request.param, folder)
+    yield opened
+    await opened.close()
 
 
 @pytest.fixture
 async def daemons(store):
     """Ports of three daemons, each with a copy of the grants of its own."""
     async with AsyncExitStack() as stack:
-        views = [StoreView(store) for _ in range(3)]
+        views = [view_of(store) for _ in range(3)]
         copies = [Grants(view, [], [], lambda: 0.0, os.urandom, today=NOW.date()) for view in views]
         made = [await stack.enter_async_context(ports_over(view)) for view in views]
         yield [with_ports(ports, grants=copy) for ports, copy in zip(made, copies, strict=True)]

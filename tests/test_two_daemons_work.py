@@ -34,23 +34,25 @@ from memoryd.model.scope import Owner
 from memoryd.model.talk import MessageSearch
 from memoryd.model.work import CounterName, Lease, RunState
 from memoryd.store.ram.state import _leases_after as leases_after
-from tests.builders import ALICE, NOW, HashEncoder, Local, open_duckdb, ports_over, ram_store
-from tests.shared_store import StoreView, comes_between
+from tests.builders import ALICE, NOW, STORES, HashEncoder, Local, open_kind, ports_over
+from tests.shared_store import comes_between, view_of
 from tests.support import PATIENCE_S
 
 OWNER = Owner("default", ALICE)
 
 
-@pytest.fixture(params=["ram", "duckdb"])
-def store(request, folder):
-    return ram_store() if request.param == "ram" else open_duckdb(folder)
+@pytest.fixture(params=STORES)
+async def store(request, folder):
+    opened = open_kind(request.param, folder)
+    yield opened
+    await opened.close()
 
 
 @pytest.fixture
 async def daemons(store):
     """Ports of three daemons."""
     async with AsyncExitStack() as stack:
-        yield [await stack.enter_async_context(ports_over(StoreView(store))) for _ in range(3)]
+        yield [await stack.enter_async_context(ports_over(view_of(store))) for _ in range(3)]
 
 
 async def ended_session(ports, clock, thread_id="t"):
@@ -350,7 +352,7 @@ async def test_a_language_model_that_a_killed_daemon_had_asked_is_asked_again_on
 
 async def test_memories_are_embedded_anew_by_all_daemons_together(store, clock, monkeypatch):
     monkeypatch.setattr("memoryd.domain.writing.reembed.LOOK_AGAIN_S", 0.02)
-    async with ports_over(StoreView(store), close=False) as ports:
+    async with ports_over(view_of(store), close=False) as ports:
         for n in range(4):
             host = Local(ports, clock, user_id=f"user{n}")
             await host.add_batch([Draft(content=f"number{n} {k} apart") for k in range(250)])
@@ -359,7 +361,7 @@ async def test_memories_are_embedded_anew_by_all_daemons_together(store, clock, 
         fingerprint = "another-hash-of-words-32"
 
     async with AsyncExitStack() as stack:
-        daemons = [await stack.enter_async_context(ports_over(StoreView(store), encoder=Other())) for _ in range(3)]
+        daemons = [await stack.enter_async_context(ports_over(view_of(store), encoder=Other())) for _ in range(3)]
         _, made = counted(daemons, clock)
         passes = [Reembedder(ports, clock, lambda *_: None) for ports in daemons]
 

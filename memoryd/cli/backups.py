@@ -225,12 +225,13 @@ def _take(args: argparse.Namespace) -> int:
         from memoryd.backup.folder import history_folder
         from memoryd.backup.shipper import Shipper
         from memoryd.daemon.backups import encryption_of, header_of
+        from memoryd.daemon.store_options import file_options
         from memoryd.daemon.wiring import now_utc
         from memoryd.store.base import Spool
-        from memoryd.store.opening import StoreOptions, StoreRefused, check_store, open_store
+        from memoryd.store.opening import StoreRefused, check_store, open_store
 
         spool = Spool(config.backup.spool_bytes, now_utc)
-        options = StoreOptions(places.database, config.store.memory_limit_bytes, ledger=places.ledger, spool=spool)
+        options = file_options(config, places, ledger=places.ledger, spool=spool)
         checked = check_store(options)
         if not checked.schema_version or checked.migrates:
             raise StoreRefused(

@@ -102,7 +102,7 @@ def _check(args: argparse.Namespace) -> int:
     checked = None
     with faults.noting():
         checked = _database(args, config, places)
-        seen["database"] = _told(checked, places)
+        seen["database"] = _told(checked, config, places)
         if checked is not None and checked.store_id:
             _ledger(places, checked.store_id, faults)
     if checked is not None:  # no daemon serves it, which would listen there
@@ -281,9 +281,12 @@ def _rest(config: Config, faults: _Faults) -> None:
 
 def _database(args: argparse.Namespace, config: Config, places: Places) -> StoreCheck | None:
     """Read all of the database, and change what was asked for; None while a daemon serves it."""
-    from memoryd.store.opening import StoreInUse, StoreOptions, check_store, migrate_store, repair_store
+    from memoryd.daemon.store_options import file_options, store_options
+    from memoryd.store.opening import StoreInUse, check_store, migrate_store, repair_store
 
-    options = StoreOptions(places.database, config.store.memory_limit_bytes)
+    options = store_options(config, places)
+    if args.migrate or args.adopt or args.accept_loss is not None:
+        options = file_options(config, places)
     if args.migrate:
         return migrate_store(options, random_bytes=secrets.token_bytes)
     if args.adopt or args.accept_loss is not None:
@@ -294,8 +297,15 @@ def _database(args: argparse.Namespace, config: Config, places: Places) -> Store
         return None
 
 
-def _told(checked: StoreCheck | None, places: Places) -> str:
+def _told(checked: StoreCheck | None, config: Config, places: Places) -> str:
     """Return what the database is like, in words."""
+    if checked is not None and config.store.engine == "postgres":
+        if not checked.schema_version:
+            return "the server answers; the tables will be made at the first start"
+        schema = f"schema {checked.schema_version}"
+        if checked.migrates:
+            schema += f", which this memoryd would migrate to {checked.latest_schema_version} at the start"
+        return f"the server answers; {schema}"
     if checked is None:
         return f"{places.database} is in use by a running memoryd, so it was not looked at"
     if not checked.schema_version:

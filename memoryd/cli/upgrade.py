@@ -46,10 +46,11 @@ def add_upgrade_commands(commands: Any, common: argparse.ArgumentParser) -> None
 
 
 def _upgrade(args: argparse.Namespace) -> int:
-    from memoryd.store.opening import StoreOptions, StoreRefused, check_store, migrate_store
+    from memoryd.daemon.store_options import file_options
+    from memoryd.store.opening import StoreRefused, check_store, migrate_store
 
     config, places = settle(args)
-    options = StoreOptions(places.database, config.store.memory_limit_bytes)
+    options = file_options(config, places)
     with working("reading"):
         checked = check_store(options)
     if not checked.schema_version:
@@ -70,10 +71,11 @@ def _upgrade(args: argparse.Namespace) -> int:
 
 
 def _downgrade(args: argparse.Namespace) -> int:
-    from memoryd.store.opening import StoreOptions, downgrade_store
+    from memoryd.daemon.store_options import file_options
+    from memoryd.store.opening import downgrade_store
 
     config, places = settle(args)
-    options = StoreOptions(places.database, config.store.memory_limit_bytes)
+    options = file_options(config, places)
     with working("copying"):
         done = downgrade_store(options, schema=args.to_schema, dry_run=args.dry_run)
     if args.json:

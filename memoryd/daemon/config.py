@@ -93,10 +93,22 @@ class AuditConfig:
 class StoreConfig:
     """Where memories last."""
 
+    engine: str = key_of(
+        "duckdb", "", "what holds them: a file of DuckDB, or a PostgreSQL server, which needs the extra postgres",
+        one_of=("duckdb", "postgres"),
+    )  # fmt: skip
     path: str = key_of("{data_dir}/memory.duckdb", "path", "the database; {data_dir} is the data directory")
     ledger: str = key_of("{data_dir}/ledger", "path", "the folder that notes what was purged, for older copies")
     memory_limit_bytes: int = key_of(256 * MIB, "bytes", "what DuckDB may take", least=128 * MIB)
     min_free_bytes: int = key_of(256 * MIB, "bytes", "below so much free space, writes are refused")
+    dsn: str = key_of(
+        "", "", "how the server is reached, without a password: host=/run/postgresql dbname=memoryd user=memoryd"
+    )
+    password_file: str = key_of("", "path", "the password for the server, alone in a file; empty: none is needed")
+    pool: int = key_of(8, "connections", "to the server at most, and one more for each thread that loads", least=2)
+    prepare: bool = key_of(True, "", "whether statements are prepared; false behind a pooler that shares transactions")
+    statement_timeout_s: float = key_of(30.0, "seconds", "after which the server gives a statement up", least=1)
+    lock_timeout_s: float = key_of(5.0, "seconds", "after which a call that waits for a lock is decided again", least=1)
 
 
 @dataclass(frozen=True, slots=True)

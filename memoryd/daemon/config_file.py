@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
@@ -179,6 +180,14 @@ def _check_store(config: Config) -> None:
         raise ConfigError("store.path is empty; name the database file")
     if not config.store.ledger.strip() or "\0" in config.store.ledger:
         raise ConfigError("store.ledger is empty; name the folder of the ledger of purges")
+    if config.store.engine == "duckdb" and config.store.dsn:
+        raise ConfigError('store.dsn is set and store.engine is "duckdb"; set store.engine = "postgres"')
+    if config.store.engine == "postgres" and not config.store.dsn:
+        raise ConfigError('store.engine is "postgres" and store.dsn is empty; write host=… dbname=… user=…')
+    if re.search(r"\bpassword\s*=|://[^/@]*:[^/@]*@", config.store.dsn):
+        raise ConfigError("store.dsn holds a password, which would stand in what is printed; name store.password_file")
+    if config.store.engine == "postgres" and config.backup.directory:
+        raise ConfigError("backup.directory is for DuckDB; a server has backups of its own: docs/postgres.md")
 
 
 def _check_backup(config: Config) -> None:

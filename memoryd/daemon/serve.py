@@ -33,6 +33,7 @@ from memoryd.daemon.patterns import compile_patterns
 from memoryd.daemon.schedule import expressions_of
 from memoryd.daemon.servers import Servers
 from memoryd.daemon.status import Running, describe
+from memoryd.daemon.store_options import store_options
 from memoryd.daemon.systemd import feed_watchdog, notify, tell_of_start, watchdog_interval_s
 from memoryd.daemon.traces import make_traces
 from memoryd.daemon.upkeep import flush_recalls, upkeep
@@ -47,7 +48,7 @@ from memoryd.identity.socket_lease import SocketLease
 from memoryd.model.measures import NO_MEASURES, Measures
 from memoryd.paths import Places
 from memoryd.store.base import Spool, Store, StoreInfo
-from memoryd.store.opening import StoreOptions, StoreRefused, open_store
+from memoryd.store.opening import StoreRefused, open_store
 from memoryd.turns import started
 
 __all__ = ["EXIT_FATAL", "EXIT_OK", "serve"]
@@ -80,7 +81,7 @@ class _Daemon:
         self._audit: AuditLog | None = None
         self._serving = False
         self._lag = LoopLag(lambda s, times: log.warning("loop_blocked", duration_s=round(s, 3), count=times))
-        self._terms = ""
+        self._terms = self._where = ""
         self._metrics = Metrics(config, self._loop) if is_measured(config) else None
         self._running = Running(version, places, self._began, self._lag)
 
@@ -91,6 +92,8 @@ class _Daemon:
     def _progress(self) -> str:
         """Return what a start that takes long is at."""
         database = self._places.database
+        if self._config.store.engine == "postgres":
+            return f"opening the database on the server{self._terms}"
         sizes = [
             path.stat().st_size >> 20 if path.exists() else 0
             for path in (database, database.with_name(f"{database.name}.wal"))
@@ -153,17 +156,16 @@ class _Daemon:
     async def _open(self) -> tuple[Store, Embedder]:
         """Open the store while the model is loaded: each takes about half a second."""
         config = self._config
-        kept = config.store
         opening = asyncio.create_task(
             asyncio.to_thread(
                 open_store,
-                StoreOptions(
-                    self._places.database,
-                    kept.memory_limit_bytes,
-                    kept.min_free_bytes,
-                    self._places.ledger,
-                    Spool(config.backup.spool_bytes, now_utc) if config.backup.directory else None,
-                    self._measures,
+                store_options(
+                    config,
+                    self._places,
+                    min_free_bytes=config.store.min_free_bytes,
+                    ledger=self._places.ledger,
+                    spool=Spool(config.backup.spool_bytes, now_utc) if config.backup.directory else None,
+                    measures=self._measures,
                 ),
                 random_bytes=secrets.token_bytes,
                 on_fatal=self._on_fatal,
@@ -213,12 +215,13 @@ class _Daemon:
         info = await store.info()
         if info.damage:
             raise StoreRefused(info.damage)
+        self._where = info.path
         if info.sandboxes_closed and self._reopens and store.files is not None:
             await store.files.open_sandboxes()
             info = await store.info()
         clock = ClockWatch(now_utc(), (await store.work.marks()).get(CLOCK_SEEN), uptime_s)
         self._running.backups = self._make_backups(store, info, clock)
-        for warning in () if store.files is None else store.files.warnings:
+        for warning in store.warnings:
             log.warning("store_warning", reason=warning)
         grants = await make_grants(store)
         ports = await make_ports(
@@ -283,7 +286,7 @@ class _Daemon:
             "serving",
             daemon=self._id,
             socket=str(lease.path),
-            database=str(self._places.database),
+            database=self._where,
             sandboxes=len(doors.listeners),
             elsewhere=doors.issuer.elsewhere(now_utc()),
             shared=self._config.shared.socket,

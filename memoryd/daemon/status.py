@@ -57,7 +57,7 @@ async def describe(running: Running, ports: Ports, doors: Servers, audit: AuditL
     warnings += await doors.learners.warnings()
     if audit is not None and audit.fault:
         warnings.append(f"the audit log cannot be written: {audit.fault}")
-    warnings += [] if ports.store.files is None else ports.store.files.warnings
+    warnings += ports.store.warnings
     warnings += [] if running.backups is None else running.backups.warnings()
     if info.sandboxes_closed:
         warnings.append(CLOSED)

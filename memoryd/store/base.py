@@ -317,11 +317,6 @@ class FileBacked(Protocol):
         """How it is copied while it is served."""
         ...
 
-    @property
-    def warnings(self) -> list[str]:
-        """What an operator should look at: the space of the disk, and the ledger of purges."""
-        ...
-
 
 class Store(Protocol):
     """All of it."""
@@ -353,6 +348,11 @@ class Store(Protocol):
     @property
     def files(self) -> FileBacked | None:
         """Its files; None of one that lives in memory."""
+        ...
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        """What an operator should look at: the space of the disk, the ledger of purges, how the server is set up."""
         ...
 
     async def info(self) -> StoreInfo:

@@ -67,7 +67,7 @@ class Order(Enum):
     """In which order memories are scanned, and so how their places are told."""
 
     OWNERS = "owners"
-    """By owner and id: of every owner all at once."""
+    """By owner and id: of every owner all at once; which owner comes before which is the store's own."""
     NEWEST = "newest"
     OLDEST = "oldest"
     """By create time; id as tie-break, in the same direction."""

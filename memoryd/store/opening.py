@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from types import ModuleType
+from typing import cast
 from uuid import UUID
 
 from memoryd.model.call_context import Journal
@@ -15,6 +17,7 @@ from memoryd.store.ram import RamStore
 from memoryd.store.refusal import StoreInUse, StoreRefused
 
 __all__ = [
+    "ServerOptions",
     "StoreInUse",
     "StoreOptions",
     "StoreRefused",
@@ -35,6 +38,18 @@ Tell = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
+class ServerOptions:
+    """How a PostgreSQL server is reached; the fields are those of `store.postgres.Settings`."""
+
+    dsn: str
+    password_file: Path | None = None
+    pool: int = 8
+    prepare: bool = True
+    statement_timeout_s: float = 30.0
+    lock_timeout_s: float = 5.0
+
+
+@dataclass(frozen=True, slots=True)
 class StoreOptions:
     """Where a store is, and how much it may take."""
 
@@ -48,6 +63,8 @@ class StoreOptions:
     spool: Spool | None = None
     """What of the log is kept for who ships it to a backup; None: no one does."""
     measures: Measures = NO_MEASURES
+    server: ServerOptions | None = None
+    """The server that holds it instead of a file."""
 
 
 def _no_one(_: str) -> None:
@@ -68,6 +85,8 @@ def open_store(
     `on_fatal` is called, in a thread of the store's, when it can serve no longer. The journal, opened once the store is
     found whole, is told of each change set before it is committed; `tell` of what a start after an upgrade writes anew.
     """
+    if options.server is not None:
+        return _open_postgres(options.server, random_bytes, open_journal, tell)
     if options.path is None:
         return RamStore(random_bytes)
     from memoryd.store import duckdb
@@ -101,8 +120,35 @@ def open_store(
         raise
 
 
+def _open_postgres(
+    server: ServerOptions, random_bytes: Callable[[int], bytes], open_journal: Callable[[], Journal | None], tell: Tell
+) -> Store:
+    postgres = _postgres()
+    settings = postgres.Settings(**asdict(server))
+    opened = postgres.open_database(settings, random_bytes=random_bytes, tell=tell)
+    return cast("Store", postgres.PostgresStore(settings, opened, journal=open_journal()))
+
+
+def _postgres() -> ModuleType:
+    """Return the engine; StoreRefused where what it needs is not installed."""
+    try:
+        from memoryd.store import postgres
+    except ModuleNotFoundError as error:
+        raise StoreRefused(
+            f"store.engine = \"postgres\" needs {error.name}; run: pip install 'memoryd[postgres]'"
+        ) from None
+    return postgres
+
+
 def check_store(options: StoreOptions) -> StoreCheck:
-    """Read all of a store and change nothing; StoreRefused says what is wrong, StoreInUse that it is being served."""
+    """
+    Read all of a store and change nothing; StoreRefused says what is wrong, StoreInUse that it is being served.
+
+    Of one on a server only the server and the schema are looked at, whoever serves it.
+    """
+    if options.server is not None:
+        postgres = _postgres()
+        return cast("StoreCheck", postgres.check_database(postgres.Settings(**asdict(options.server))))
     from memoryd.store import duckdb
 
     return duckdb.check_database(_path_of(options), memory_limit_bytes=options.memory_limit_bytes)
@@ -182,6 +228,11 @@ def take_copy(
 
 
 def _path_of(options: StoreOptions) -> Path:
+    if options.server is not None:
+        raise StoreRefused(
+            "the memories are in PostgreSQL (store.engine), and not in a file: this command is for files; see"
+            " docs/postgres.md"
+        )
     if options.path is None:
         raise StoreRefused("a store in memory has no files")
     return options.path

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from memoryd.daemon.config import Config, MemoryConfig
-from tests.builders import backend
+from tests.builders import STORES, backend
 from tests.conformance.engines import CATEGORIES, engines, joined
 
 
-@pytest.fixture(params=["ram", "duckdb", "wire", "two-ram", "two-duckdb", *(engine.name for engine in joined())])
+@pytest.fixture(params=[*STORES, "wire", *(f"two-{kind}" for kind in STORES), *(engine.name for engine in joined())])
 async def memory(request, folder, clock):
     """A client of user alice, also over each engine that joins; `@pytest.mark.memory(…)` configures [memory]."""
     marker = request.node.get_closest_marker("memory")

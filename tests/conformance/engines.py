@@ -17,6 +17,7 @@ from pathlib import Path
 
 from memoryd.store.base import Store
 from tests.builders import open_duckdb, ram_store
+from tests.postgres_server import binaries, open_postgres
 
 __all__ = ["CATEGORIES", "Engine", "engines", "joined"]
 
@@ -43,9 +44,11 @@ class Engine:
             raise ValueError(f"{self.name} is excused from {sorted(strangers)}; there are {sorted(CATEGORIES)}")
 
 
+POSTGRES = Engine("pg", open_postgres, {"files": "its files are the server's"})
 OWN = (
     Engine("ram", lambda _: ram_store(), dict.fromkeys(CATEGORIES, "it lives in memory")),
     Engine("duckdb", open_duckdb),
+    *([POSTGRES] if binaries() else []),
 )
 
 

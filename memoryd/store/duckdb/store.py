@@ -106,11 +106,6 @@ class DuckDBFiles:
     def shipping(self) -> Shipping:
         return DuckDBShipping(self._opened, self._writer)
 
-    @property
-    def warnings(self) -> list[str]:
-        of_ledger = "" if self._ledger is None else self._ledger.fault or self._ledger.gap
-        return [text for text in (self._writer.space.warning, of_ledger) if text]
-
 
 class DuckDBShipping:
     """How an open database is copied while it is served."""
@@ -198,6 +193,11 @@ class DuckDBStore:
         self.grants = DuckDBGrants(self._readers, self._writer)
         self.work = DuckDBWork(self._readers)
         self.owners = DuckDBOwners(self._readers)
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        of_ledger = "" if self._ledger is None else self._ledger.fault or self._ledger.gap
+        return [text for text in (self._writer.space.warning, of_ledger) if text]
 
     async def info(self) -> StoreInfo:
         try:

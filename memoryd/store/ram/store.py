@@ -23,6 +23,7 @@ class RamStore:
 
     files: FileBacked | None = None
     is_shared = False
+    warnings = ()
 
     def __init__(self, random_bytes: Callable[[int], bytes]) -> None:
         self._state = state = RamState(random_bytes)

