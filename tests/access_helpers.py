@@ -83,6 +83,7 @@ NEEDS = {
     "AdminService/VerifyForgotten": "host",
     "AdminService/EraseUser": "host",
     "AdminService/ListOwners": "host",
+    "AdminService/ListDeletedMemories": "host",
     "JobService/ListJobs": "host",
     "JobService/ListJobRuns": "host",
     "JobService/GetJobRun": "host",

@@ -98,6 +98,7 @@ REQUESTS: dict[str, Callable[[World], dict]] = {
     "AdminService/VerifyForgotten": lambda w: {"id": "a" * 26},
     "AdminService/EraseUser": lambda w: {"user_id": "nobody"},
     "AdminService/ListOwners": lambda w: {},
+    "AdminService/ListDeletedMemories": lambda w: {"user_id": "nobody"},
     "JobService/ListJobs": lambda w: {},
     "JobService/ListJobRuns": lambda w: {},
     "JobService/GetJobRun": lambda w: {"id": a_run(w)},
@@ -194,7 +195,10 @@ def test_a_method_without_a_rule_stops_the_daemon_at_its_start():
         list(methods_of(service, object(), rules))
 
 
-ACTING_FOR = {"MemoryService/ImportMemories", "ConversationService/ImportMessages", "NoteService/ImportNotes"}
+ACTING_FOR = {
+    "MemoryService/ImportMemories", "ConversationService/ImportMessages", "NoteService/ImportNotes",
+    "AdminService/ListDeletedMemories",
+}  # fmt: skip
 """What the host alone does, for someone."""
 
 

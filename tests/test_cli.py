@@ -340,3 +340,15 @@ def test_an_error_over_tls_is_json_alone_where_json_is_asked_for():
         command = [str(BIN / "memory"), "whoami", "--json", "--endpoint", endpoint]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (6, "UNAVAILABLE") == (done.returncode, json.loads(done.stderr)["error"]["code"])
+
+
+def test_what_was_deleted_is_listed_for_the_host(memory):
+    memory("add", "I keep bees")
+    short = memory("list")[1].split()[0]
+    memory("delete", short)
+    listed = memory("list", "--deleted")[1]
+    assert listed.startswith(short)
+    assert "I keep bees" in listed
+    assert "takes no filter" in memory("list", "--deleted", "--about", "Sarah")[2]
+    memory("undelete", short)
+    assert "nothing is deleted" in memory("list", "--deleted")[2]

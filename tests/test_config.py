@@ -32,7 +32,7 @@ def test_a_file_and_the_environment_set_keys_and_the_environment_wins(folder):
     [
         ("[stor]\n", "unknown section [stor]; did you mean store?"),
         ("[store]\npaht = 'x'\n", "unknown key store.paht; did you mean path?"),
-        ("[store]\nzzz = 'x'\n", "known are path, ledger, memory_limit_bytes, min_free_bytes"),
+        ("[store]\nzzz = 'x'\n", "known are engine, path, ledger, memory_limit_bytes, min_free_bytes"),
         ("store = 3\n", "must be a section"),
         ("[store]\nmin_free_bytes = 'much'\n", "must be a whole number, not 'much'"),
         ("[store]\nmin_free_bytes = 1.5\n", "must be a whole number"),

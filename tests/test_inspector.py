@@ -353,8 +353,9 @@ def test_without_a_daemon_the_command_says_so_and_a_page_too(folder, tmp_path):
         daemon.kill()
         assert "daemon is away" in shown(inspector.get("", 503))
         told = inspector.http.post(
-            f"{inspector.base}/memories?user=alice", data={"csrf": token, "content": "I keep bees", "kind": "event"}
-        )
+            f"{inspector.base}/memories?user=alice",
+            data={"csrf": token, "content": "I keep bees", "kind": "event"}, follow_redirects=True,
+        )  # fmt: skip
         again = read(told.text)
         assert (503, "I keep bees") == (told.status_code, again.find("textarea")[0].text.strip())
         assert "event" == again.find("input", name="kind")[0].attributes["value"]

@@ -5,9 +5,20 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from memory_client import Draft, GrantSpec, MemoryClient, MessageDraft, check_permissions
+from memory_client import (
+    Draft,
+    Filter,
+    GrantSpec,
+    Kind,
+    MemoryClient,
+    MessageDraft,
+    Resolution,
+    check_permissions,
+)
 
-from tests.web_helpers import pressed, shown, undone, whose
+from memoryd.errors import NotFound
+from tests.support import until
+from tests.web_helpers import csrf, pressed, read, shown, undone, whose
 
 ERASE = "Erase for good"
 
@@ -204,3 +215,101 @@ def test_pages_of_the_daemon_keep_whose_memory_is_looked_at(site, inspected, ali
 def test_a_fault_of_the_review_s_filter_is_told_in_its_words(site):
     page = site.get("review", 400, of_user="x" * 200)
     assert "“Of the user” is 200 bytes" in shown(page)
+
+
+def digest_of(alice) -> str:
+    """Let three statements have a digest, and return its id."""
+    for text in ("The standup is at ten", "The red skis are in the shed", "The train to Ghent leaves at nine"):
+        alice.add(text)
+    alice.run_job("reflection")
+    wanted = Filter(kinds=frozenset({Kind.REFLECTION}))
+    return until(lambda: alice.page(filter=wanted).memories)[0].id
+
+
+def test_a_digest_that_goes_with_a_memory_is_shown_before(site, alice):
+    digest = digest_of(alice)
+    skis = next(one for one in alice.page().memories if one.content == "The red skis are in the shed")
+    page = site.get(f"memories/{skis.id}/erase", **whose(alice))
+    assert "What was made of it goes too" in shown(page)
+    assert any(digest in link for link in hrefs(page))
+    alice.update(skis.id, tags=["sport"])
+    again = pressed(site, page, ERASE, 400)
+    assert alice.get(skis.id).tags == ("sport",)
+    assert digest[:8] in shown(pressed(site, again, ERASE))
+    with pytest.raises(NotFound):
+        alice.get(digest)
+
+
+def test_the_audit_page_tells_an_erasure_from_a_deletion(site, alice):
+    kept, gone = (alice.add(f"I keep {what}").memory.id for what in ("bees", "goats"))
+    alice.delete(kept)
+    alice.delete(gone, purge=True)
+    asked = {"rpc": "DeleteMemory", "user_id": alice.identity.user_id}
+    until(lambda: len(site.get("audit", **asked).find("tr", class_="item")) == 2)
+    told = [row.words for row in site.get("audit", **asked).find("tr", class_="item")]
+    assert [True, False] == ["(purge)" in row for row in told]
+
+
+def test_a_page_that_has_refused_a_form_can_be_left_and_come_back_to(site, alice):
+    answer = site.http.post(
+        f"{site.base}/memories", params=whose(alice), data={"csrf": csrf(site), "content": "é" * 5000}
+    )
+    assert 303 == answer.status_code
+    for _ in range(2):
+        page = read(site.http.get(f"{site.origin}{answer.headers['location']}").text)
+        assert "é" * 5000 == page.find("textarea", id="content")[0].text.strip()
+    assert "not kept any more" in shown(site.get("refused/none", 404))
+
+
+def test_forms_and_links_of_the_daemon_s_pages_keep_whose_memory_is_looked_at(site, alice):
+    alice.add("I keep bees")
+    spec = GrantSpec(user_id=alice.identity.user_id, permissions=check_permissions(["full"]))
+    grant_id = alice.open_sandbox(spec).grant.id
+    for path, count in (("audit", 2), ("review", 2), (f"grants/{grant_id}", 3)):
+        page = site.get(path, **whose(alice))
+        kept = [form for form in page.find("form") if alice.identity.user_id in str(form.find("input", name="user"))]
+        assert count == len(kept), path
+
+
+def test_a_name_that_was_guessed_is_taken_apart(site, alice):
+    alice.add("Bob Miller sends the invoices")
+    alice.add("Bob plays chess")
+    bob = alice.entity("Bob Miller").entity
+    assert "Bob" in bob.aliases
+    page = site.get(f"people/{bob.id}", **whose(alice))
+    done = pressed(site, page, "Take Bob apart")
+    assert "someone of their own" in shown(done)
+    assert alice.entity("Bob Miller").entity.id != alice.entity(done_id(site, done)).entity.id
+
+
+def done_id(site, page) -> str:
+    """The id that the page of a person tells."""
+    [told] = [one for one in page.find("div") if one.find("dt") and one.find("dt")[0].words == "Id"]
+    return told.find("code")[0].words
+
+
+def test_a_name_with_what_cannot_be_seen_is_refused_for_that(site, alice):
+    alice.add("my wife Sarah likes tea")
+    sarah = alice.entity("Sarah").entity
+    page = site.post(f"people/{sarah.id}/rename", owner=alice.identity.user_id, status=400, name="Sar\u202eah")
+    assert "“Name” holds U+202E, which cannot be seen" in shown(page)
+
+
+def test_a_message_that_is_found_says_its_place(site, alice):
+    alice.append("t", [MessageDraft(content="We meet in Lisbon")])
+    said = alice.messages("t").messages[0]
+    page = site.get("search", q="Lisbon", kind="episode", why_not=said.id[:8], **whose(alice))
+    assert "among the hits, at place 1" in shown(page)
+
+
+def test_what_a_clean_up_leaves_replaced_is_offered_to_be_taken_back(site, alice):
+    kept = alice.add("My favorite city is Rome").memory
+    spec = GrantSpec(user_id=alice.identity.user_id, permissions=check_permissions(["full"]))
+    opened = alice.open_sandbox(spec)
+    with MemoryClient(f"unix://{opened.directory}/memory.sock", user_id="", chat_id="", agent_id="") as inside:
+        heir = inside.add("My favorite city is Oslo").memory
+    alice.resolve_conflict(heir, kept.id, Resolution.SUPERSEDE)
+    page = pressed(site, site.get(f"grants/{opened.grant.id}/clean"), "Clean up")
+    assert "still replaced by what went: My favorite city is Rome" in shown(page)
+    pressed(site, page, "Take back")
+    assert [kept.id] == [one.id for one in alice.page().memories]

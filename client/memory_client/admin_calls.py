@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
-from memory_client.calls import Call, build
+from memory_client.calls import Call, build, count
 from memoryd.model.reports import (
     Compaction,
     Decayed,
@@ -23,9 +23,10 @@ from memoryd.model.reports import (
     ServerInfo,
     Trace,
 )
+from memoryd.model.results import Page
 from memoryd.v1 import admin_service_pb2
 from memoryd.wire.erased import erased_from_pb
-from memoryd.wire.memory import time_from_pb
+from memoryd.wire.memory import memory_from_pb, time_from_pb
 
 
 def server_info() -> Call[ServerInfo]:
@@ -186,6 +187,27 @@ def erase_user(user_id: str, agent_id: str, *, dry_run: bool) -> Call[list[Erase
         request,
         pb.EraseUserResponse,
         lambda answer: list(map(erased_from_pb, answer.erased)),
+    )
+
+
+def deleted_memories(user_id: str, chat_id: str, agent_id: str, *, page_size: int, page_token: str) -> Call[Page]:
+    """ListDeletedMemories."""
+    pb = admin_service_pb2
+    request = build(
+        lambda: pb.ListDeletedMemoriesRequest(
+            agent_id=agent_id,
+            user_id=user_id,
+            chat_id=chat_id,
+            page_size=count(page_size, "page_size"),
+            page_token=page_token,
+        )
+    )
+    return Call(
+        "AdminService",
+        "ListDeletedMemories",
+        request,
+        pb.ListDeletedMemoriesResponse,
+        lambda answer: Page(tuple(map(memory_from_pb, answer.memories)), answer.next_page_token),
     )
 
 

@@ -72,6 +72,14 @@ class AsyncOperations:
         """Erase all that a user has with an agent, or with every agent (admin socket only)."""
         return await self._send(admin_calls.erase_user(user_id, agent_id, dry_run=dry_run))
 
+    async def deleted_memories(
+        self, user_id: str = "", *, chat_id: str = "", agent_id: str = "", page_size: int = 0, page_token: str = ""
+    ) -> Page:
+        """Return one page of what a user, or a chat, has deleted and can be restored (admin socket only)."""
+        return await self._send(
+            admin_calls.deleted_memories(user_id, chat_id, agent_id, page_size=page_size, page_token=page_token)
+        )
+
     async def run_decay(self, *, dry_run: bool = False) -> Decayed:
         """Forget what has faded, or tell what would go (admin socket only)."""
         return await self._send(admin_calls.run_decay(dry_run=dry_run))

@@ -12,7 +12,7 @@ from jinja2 import Environment
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import FileResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.responses import FileResponse, HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Match, Route
 
 from memoryd.errors import (
@@ -69,6 +69,7 @@ def application(connect: Callable[[], AsyncMemoryClient], entry: Entry, sources:
         Route("/", inspector.outside),
         Route(base, inspector.to_overview),
         Route(f"{base}/static/{{name}}", inspector.static),
+        Route(f"{base}/refused/{{key}}", inspector.endpoint(_kept, of_one=False)),
         *(
             Route(f"{base}/{path}", inspector.endpoint(page, of_one=(method, path) in OF_ONE), methods=[method])
             for method, path, page in ROUTES
@@ -164,9 +165,11 @@ class _Inspector:
         try:
             if request.method == "POST":
                 await view.read_form()
-            return view.page("choose.html", message="") if of_one and not view.whose.is_known else await page(view)
+            made = view.page("choose.html", message="") if of_one and not view.whose.is_known else await page(view)
         except MemorydError as error:
-            return _fault(view, error)
+            made = _fault(view, error)
+        is_refused = view.is_form and made.status_code >= 400  # noqa: PLR2004
+        return view.keep_refused(made) if is_refused else made
 
     async def unknown(self, request: Request, error: Exception) -> Response:
         """Answer a request for what is not there."""
@@ -188,6 +191,14 @@ class _Inspector:
             if any(route.matches(scope)[0] is Match.FULL for route in self.routes):
                 return path
         return ""
+
+
+async def _kept(view: View) -> Response:
+    """Show again the page that has refused a form."""
+    body, status = view.session.refused.get(view.part("key"), (b"", 0))
+    if not status:
+        return view.page("fault.html", 404, title="Not found", message="That form is not kept any more.")
+    return HTMLResponse(body, status)
 
 
 KINDS: tuple[tuple[tuple[type[MemorydError], ...], int, str], ...] = (

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from memoryd.inspector.sources import Sources
 
 __all__ = [
-    "LABELS", "OWNER_FIELDS", "PAGES", "Gone", "Session", "View", "Whose", "environment", "in_words_of", "mark_of",
+    "LABELS", "OWNER_FIELDS", "PAGES", "Session", "View", "Whose", "environment", "in_words_of", "mark_of",
 ]  # fmt: skip
 
 MOST_FORM = 4 << 20  # bytes: a note of 256 KiB, each byte written as three, and more
@@ -41,7 +41,6 @@ MOST_FIELDS = 100  # of a form
 MOST_DIGITS = 9  # of a number
 OWNER_FIELDS = frozenset({"agent_id", "user_id", "chat_id"})
 MOST_SAID = 20  # pages that are still to tell something
-MOST_GONE = 200  # deleted memories that are offered to be taken back
 _keys = count(1)
 MOST_IN_WORDS = 80  # characters of a title or an option
 LABELS = {
@@ -109,24 +108,15 @@ class Said:
     undo: str = ""
     """The path that takes it back, as a form that is sent; empty: nothing does."""
     fields: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Gone:
-    """A memory that was deleted on one of the pages, and can be taken back until it is erased."""
-
-    whose: Whose
-    memory: ShownMemory
-    until: datetime | None
+    button: str = "Undo"
 
 
 @dataclass
 class Session:
     """What is kept between the requests of the one browser."""
 
-    gone: dict[str, Gone] = field(default_factory=dict)
-    """By the id; at most MOST_GONE."""
-
+    refused: dict[str, tuple[bytes, int]] = field(default_factory=dict)
+    """The pages that have answered forms which were refused, with their status: at most MOST_SAID."""
     said: dict[str, list[Said]] = field(default_factory=dict)
     """By what the address of the page names that shall tell it."""
     whose: Whose = Whose()
@@ -233,12 +223,6 @@ class View:
         """Whether it shows what is a chat's."""
         return not self.whose.user_id
 
-    def note_gone(self, memory: ShownMemory, until: datetime | None) -> None:
-        """Remember that a memory was deleted here, so that it can be taken back later too."""
-        self.session.gone[memory.id] = Gone(self.whose, memory, until)
-        for old in list(self.session.gone)[:-MOST_GONE]:
-            del self.session.gone[old]
-
     def asked(self, name: str, default: str = "") -> str:
         """Return a parameter of the address."""
         return self.request.query_params.get(name, default)
@@ -334,9 +318,9 @@ class View:
         self.say("it has changed since it was shown: nothing was erased. This is what would go now", tone="fault")
         return False
 
-    def say(self, text: str, *, tone: str = "done", undo: str = "", **fields: str) -> None:
-        """Let the page that follows tell what was done."""
-        self._said.append(Said(text, tone, undo, fields))
+    def say(self, text: str, *, tone: str = "done", undo: str = "", button: str = "Undo", **fields: str) -> None:
+        """Let the page that follows tell what was done, and offer to take it back by a button."""
+        self._said.append(Said(text, tone, undo, fields, button))
 
     def back(self, page: str, /, **params: Any) -> Response:
         """Send the browser to a page after a form."""
@@ -365,6 +349,14 @@ class View:
         asked_from = urlsplit(self.request.headers.get("referer", ""))
         address = asked_from.path + (f"?{asked_from.query}" if asked_from.query else "")
         return self.came_from(address if address.startswith(f"{self.entry.base}/") else "")
+
+    def keep_refused(self, answer: Response) -> Response:
+        """Send the browser to a page that has refused its form, so that it can be left and come back to."""
+        key = f"{next(_keys)}"
+        self.session.refused[key] = bytes(answer.body), answer.status_code
+        for old in list(self.session.refused)[:-MOST_SAID]:
+            del self.session.refused[old]
+        return RedirectResponse(self.item_url("refused", key), 303)
 
     def page(self, template: str, status: int = 0, /, **values: Any) -> HTMLResponse:
         """Return a page; whose memory it shows is looked at next time too."""

@@ -14,6 +14,7 @@ from memoryd.domain.forgetting.everything import erase_user
 from memoryd.domain.forgetting.verify import compact, verify_forgotten
 from memoryd.domain.people.enrich import enrich
 from memoryd.domain.ports import Ports
+from memoryd.domain.retrieval.browse import page_of_deleted
 from memoryd.domain.transfer.bring_in import bring_in
 from memoryd.domain.transfer.export import export
 from memoryd.domain.writing.reembed import Reembedder
@@ -21,11 +22,14 @@ from memoryd.errors import InvalidArgument, Unavailable
 from memoryd.identity.garbage import run_gc
 from memoryd.identity.issuer import GrantIssuer
 from memoryd.model import limits
+from memoryd.model.caller import DEFAULT_AGENT
+from memoryd.model.scope import Owner, Scope
 from memoryd.model.validation import check_id
 from memoryd.service.gate import Call
+from memoryd.turns import in_turns
 from memoryd.v1 import admin_service_pb2 as pb
 from memoryd.wire.erased import erased_to_pb
-from memoryd.wire.memory import set_time
+from memoryd.wire.memory import memory_to_pb, set_time
 
 __all__ = ["AdminService"]
 
@@ -185,6 +189,20 @@ class AdminService:
         sizes = await self._ports.store.owners.sizes(agent_id, limit=request.limit or OWNERS, new_since=call.now - NEW)
         return pb.ListOwnersResponse(
             owners=(pb.OwnerSize(**asdict(size)) for size in sizes.owners), owner_count=sizes.owner_count
+        )
+
+    async def ListDeletedMemories(
+        self, request: pb.ListDeletedMemoriesRequest, call: Call
+    ) -> pb.ListDeletedMemoriesResponse:
+        scope = Scope(check_id(request.user_id, "user_id") or None, check_id(request.chat_id, "chat_id") or None)
+        owner = Owner(check_id(request.agent_id, "agent_id") or DEFAULT_AGENT, scope)
+        page = await page_of_deleted(
+            owner, self._ports, page_size=request.page_size, page_token=request.page_token, now=call.now
+        )
+        call.touched([memory.id for memory in page.memories])
+        return pb.ListDeletedMemoriesResponse(
+            memories=[memory_to_pb(memory) async for memory in in_turns(page.memories)],
+            next_page_token=page.next_page_token,
         )
 
     async def EraseUser(self, request: pb.EraseUserRequest, call: Call) -> pb.EraseUserResponse:

@@ -112,6 +112,7 @@ RULES: Mapping[str, Rule] = {
     "AdminService/VerifyForgotten": _HOST,
     "AdminService/EraseUser": _HOST,
     "AdminService/ListOwners": _HOST,
+    "AdminService/ListDeletedMemories": _HOST,
     "JobService/ListJobs": _HOST,
     "JobService/ListJobRuns": _HOST,
     "JobService/GetJobRun": _HOST,

@@ -22,6 +22,66 @@ else:
 DESCRIPTOR: google.protobuf.descriptor.FileDescriptor
 
 @typing.final
+class ListDeletedMemoriesRequest(google.protobuf.message.Message):
+    """Whose deleted memories to list."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    AGENT_ID_FIELD_NUMBER: builtins.int
+    USER_ID_FIELD_NUMBER: builtins.int
+    CHAT_ID_FIELD_NUMBER: builtins.int
+    PAGE_SIZE_FIELD_NUMBER: builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: builtins.int
+    agent_id: builtins.str
+    """The agent. Empty: "default"."""
+    user_id: builtins.str
+    """The user whose own memories are meant. Exactly one of user_id and chat_id."""
+    chat_id: builtins.str
+    """The chat whose memories are meant."""
+    page_size: builtins.int
+    """How many on a page at the most, 1 to 1,000. Zero: 20. A page also ends at 1 MiB."""
+    page_token: builtins.str
+    """next_page_token of the page before, of the same user or chat. Empty: from the newest."""
+    def __init__(
+        self,
+        *,
+        agent_id: builtins.str = ...,
+        user_id: builtins.str = ...,
+        chat_id: builtins.str = ...,
+        page_size: builtins.int = ...,
+        page_token: builtins.str = ...,
+    ) -> None: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["agent_id", b"agent_id", "chat_id", b"chat_id", "page_size", b"page_size", "page_token", b"page_token", "user_id", b"user_id"]
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+
+Global___ListDeletedMemoriesRequest: typing_extensions.TypeAlias = ListDeletedMemoriesRequest
+
+@typing.final
+class ListDeletedMemoriesResponse(google.protobuf.message.Message):
+    """One page."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    MEMORIES_FIELD_NUMBER: builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: builtins.int
+    next_page_token: builtins.str
+    """Token of the next page. Empty: this is the last."""
+    @property
+    def memories(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[memoryd.v1.memory_pb2.Memory]:
+        """Newest first by create_time, then by id descending."""
+
+    def __init__(
+        self,
+        *,
+        memories: collections.abc.Iterable[memoryd.v1.memory_pb2.Memory] | None = ...,
+        next_page_token: builtins.str = ...,
+    ) -> None: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["memories", b"memories", "next_page_token", b"next_page_token"]
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+
+Global___ListDeletedMemoriesResponse: typing_extensions.TypeAlias = ListDeletedMemoriesResponse
+
+@typing.final
 class GetMetricsRequest(google.protobuf.message.Message):
     """Nothing to say."""
 

@@ -80,6 +80,11 @@ class AdminServiceStub(object):
                 request_serializer=memoryd_dot_v1_dot_admin__service__pb2.ListOwnersRequest.SerializeToString,
                 response_deserializer=memoryd_dot_v1_dot_admin__service__pb2.ListOwnersResponse.FromString,
                 _registered_method=True)
+        self.ListDeletedMemories = channel.unary_unary(
+                '/memoryd.v1.AdminService/ListDeletedMemories',
+                request_serializer=memoryd_dot_v1_dot_admin__service__pb2.ListDeletedMemoriesRequest.SerializeToString,
+                response_deserializer=memoryd_dot_v1_dot_admin__service__pb2.ListDeletedMemoriesResponse.FromString,
+                _registered_method=True)
         self.GetMetrics = channel.unary_unary(
                 '/memoryd.v1.AdminService/GetMetrics',
                 request_serializer=memoryd_dot_v1_dot_admin__service__pb2.GetMetricsRequest.SerializeToString,
@@ -180,6 +185,15 @@ class AdminServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListDeletedMemories(self, request, context):
+        """Pages through the memories of a user or a chat that were deleted and can be restored, newest first. Idempotent. The
+        caller must be on the admin socket. Errors: INVALID_ARGUMENT (INVALID_FIELD): user_id or chat_id is malformed, or
+        both or neither are given. INVALID_ARGUMENT (PAGE_TOKEN_INVALID): list again from the start.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def GetMetrics(self, request, context):
         """Returns figures of the daemon in the text format of Prometheus: how long calls take, how much is stored, what
         waits. None of them names a user, a memory or a text. Idempotent. The caller must be on the admin socket.
@@ -257,6 +271,11 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     servicer.ListOwners,
                     request_deserializer=memoryd_dot_v1_dot_admin__service__pb2.ListOwnersRequest.FromString,
                     response_serializer=memoryd_dot_v1_dot_admin__service__pb2.ListOwnersResponse.SerializeToString,
+            ),
+            'ListDeletedMemories': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListDeletedMemories,
+                    request_deserializer=memoryd_dot_v1_dot_admin__service__pb2.ListDeletedMemoriesRequest.FromString,
+                    response_serializer=memoryd_dot_v1_dot_admin__service__pb2.ListDeletedMemoriesResponse.SerializeToString,
             ),
             'GetMetrics': grpc.unary_unary_rpc_method_handler(
                     servicer.GetMetrics,
@@ -518,6 +537,33 @@ class AdminService(object):
             '/memoryd.v1.AdminService/ListOwners',
             memoryd_dot_v1_dot_admin__service__pb2.ListOwnersRequest.SerializeToString,
             memoryd_dot_v1_dot_admin__service__pb2.ListOwnersResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListDeletedMemories(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/memoryd.v1.AdminService/ListDeletedMemories',
+            memoryd_dot_v1_dot_admin__service__pb2.ListDeletedMemoriesRequest.SerializeToString,
+            memoryd_dot_v1_dot_admin__service__pb2.ListDeletedMemoriesResponse.FromString,
             options,
             channel_credentials,
             insecure,

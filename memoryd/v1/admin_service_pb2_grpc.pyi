@@ -69,6 +69,11 @@ class AdminServiceStub:
     bytes. It reads every row. Idempotent. The caller must be on the admin socket.
     Errors: INVALID_ARGUMENT (INVALID_FIELD): limit is negative or above 1000.
     """
+    ListDeletedMemories: grpc.UnaryUnaryMultiCallable[memoryd.v1.admin_service_pb2.ListDeletedMemoriesRequest, memoryd.v1.admin_service_pb2.ListDeletedMemoriesResponse]
+    """Pages through the memories of a user or a chat that were deleted and can be restored, newest first. Idempotent. The
+    caller must be on the admin socket. Errors: INVALID_ARGUMENT (INVALID_FIELD): user_id or chat_id is malformed, or
+    both or neither are given. INVALID_ARGUMENT (PAGE_TOKEN_INVALID): list again from the start.
+    """
     GetMetrics: grpc.UnaryUnaryMultiCallable[memoryd.v1.admin_service_pb2.GetMetricsRequest, memoryd.v1.admin_service_pb2.GetMetricsResponse]
     """Returns figures of the daemon in the text format of Prometheus: how long calls take, how much is stored, what
     waits. None of them names a user, a memory or a text. Idempotent. The caller must be on the admin socket.
@@ -134,6 +139,11 @@ class AdminServiceAsyncStub(AdminServiceStub):
     """Lists the users and chats that have memories or messages stored, those with most text first, with counts and
     bytes. It reads every row. Idempotent. The caller must be on the admin socket.
     Errors: INVALID_ARGUMENT (INVALID_FIELD): limit is negative or above 1000.
+    """
+    ListDeletedMemories: grpc.aio.UnaryUnaryMultiCallable[memoryd.v1.admin_service_pb2.ListDeletedMemoriesRequest, memoryd.v1.admin_service_pb2.ListDeletedMemoriesResponse]  # type: ignore[assignment]
+    """Pages through the memories of a user or a chat that were deleted and can be restored, newest first. Idempotent. The
+    caller must be on the admin socket. Errors: INVALID_ARGUMENT (INVALID_FIELD): user_id or chat_id is malformed, or
+    both or neither are given. INVALID_ARGUMENT (PAGE_TOKEN_INVALID): list again from the start.
     """
     GetMetrics: grpc.aio.UnaryUnaryMultiCallable[memoryd.v1.admin_service_pb2.GetMetricsRequest, memoryd.v1.admin_service_pb2.GetMetricsResponse]  # type: ignore[assignment]
     """Returns figures of the daemon in the text format of Prometheus: how long calls take, how much is stored, what
@@ -251,6 +261,17 @@ class AdminServiceServicer(metaclass=abc.ABCMeta):
         """Lists the users and chats that have memories or messages stored, those with most text first, with counts and
         bytes. It reads every row. Idempotent. The caller must be on the admin socket.
         Errors: INVALID_ARGUMENT (INVALID_FIELD): limit is negative or above 1000.
+        """
+
+    @abc.abstractmethod
+    def ListDeletedMemories(
+        self,
+        request: memoryd.v1.admin_service_pb2.ListDeletedMemoriesRequest,
+        context: _ServicerContext,
+    ) -> typing.Union[memoryd.v1.admin_service_pb2.ListDeletedMemoriesResponse, collections.abc.Awaitable[memoryd.v1.admin_service_pb2.ListDeletedMemoriesResponse]]:
+        """Pages through the memories of a user or a chat that were deleted and can be restored, newest first. Idempotent. The
+        caller must be on the admin socket. Errors: INVALID_ARGUMENT (INVALID_FIELD): user_id or chat_id is malformed, or
+        both or neither are given. INVALID_ARGUMENT (PAGE_TOKEN_INVALID): list again from the start.
         """
 
     @abc.abstractmethod

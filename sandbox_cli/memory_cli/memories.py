@@ -119,14 +119,23 @@ def list_memories(client: Any, args: argparse.Namespace) -> None:
     """List what is remembered."""
     if args.limit < 1:
         raise Usage(f"--limit is {args.limit}; it must be at least 1")
-    memories, more = listed(partial(client.page, filter=filter_of(args)), "memories", args)
+    if args.deleted and (is_filtered(args) or args.include_expired or args.include_superseded):
+        raise Usage("--deleted lists all that was deleted, and takes no filter")
+    whose = client.identity
+    deleted = partial(
+        client.deleted_memories, whose.user_id, chat_id="" if whose.user_id else whose.chat_id, agent_id=whose.agent_id
+    )
+    page = deleted if args.deleted else partial(client.page, filter=filter_of(args))
+    memories, more = listed(page, "memories", args)
     if args.json:
         print(list_json("memories", memories, more=more))
         return
     known = shortest_ids(memory.id for memory in memories)
     for memory in memories:
         print(memory_line(memory, known[memory.id]))
-    if not memories:
+    if not memories and args.deleted:
+        print("nothing is deleted that can be taken back", file=sys.stderr)
+    elif not memories:
         fault = unmatched(client, args)
         nothing = "nothing like that is remembered" if is_filtered(args) else "nothing is remembered yet"
         print(f"{nothing}: {fault}" if fault else nothing, file=sys.stderr)

@@ -194,10 +194,13 @@ def _add_looking(command: Command) -> None:
     listing = command(
         "list",
         "list what is remembered, newest first",
-        "  memory list\n  memory list --limit 100 --about Sarah\n  memory list --all --json\n",
+        "  memory list\n  memory list --limit 100 --about Sarah\n  memory list --all --json\n  memory list --deleted\n",
     )
     listing.add_argument("-n", "--limit", metavar="N", type=int, default=20, help="how many at the most (20)")
     listing.add_argument("--all", action="store_true", help="everything, however much")
+    listing.add_argument(
+        "--deleted", action="store_true", help="what was deleted and can be taken back (undelete); for the host alone"
+    )
     add_filters(listing, parse_past)
 
     command("get", "show one memory with all its fields", "  memory get k3j5x2ab\n").add_argument(

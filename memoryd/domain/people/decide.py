@@ -51,7 +51,11 @@ async def rename(name: str, new_name: str, caller: Caller, ports: Ports, *, now:
 
 
 def _check_new_name(name: str, guards: Guards) -> None:
-    """Raise InvalidArgument for what is no name: a sentence, a credential, a relation."""
+    """Raise InvalidArgument for what is no name: a sentence, a credential, a relation, what cannot be seen."""
+    if hidden := next((letter for letter in name if not letter.isprintable()), ""):
+        raise InvalidArgument(
+            f"new_name holds U+{ord(hidden):04X}, which cannot be seen; leave it out", field="new_name"
+        )
     if not is_plain(name):
         raise InvalidArgument(
             f"new_name must be a name: at most {MOST_NAME_WORDS} words and {MOST_NAME_CHARACTERS} letters, no sentence",

@@ -54,6 +54,18 @@ async def page_of_grant(
     return Page(tuple([memory.shown(now) async for memory in in_turns(kept)]), token)
 
 
+async def page_of_deleted(owner: Owner, ports: Ports, *, page_size: int, page_token: str, now: datetime) -> Page:
+    """Return one page of what an owner has deleted and can restore; see ListDeletedMemories in the contract."""
+    size = check_count(page_size, "page_size", default=limits.DEFAULT_PAGE_SIZE, limit=limits.MAX_PAGE_SIZE)
+    bound = hashlib.blake2b(f"deleted {owner}".encode(), digest_size=16).digest()
+    after = read_page_token(page_token, ports.page_secret, bound) if page_token else None
+    place = place_in_time(after.create_time, after.id) if after else ""
+    selector = MemorySelector(owner=owner, is_deleted=True)
+    memories = await ports.store.memories.scan(selector, limit=size + 1, after=place, order=Order.NEWEST)
+    kept, token = _page(memories, size, ports.page_secret, bound)
+    return Page(tuple([memory.shown(now) async for memory in in_turns(kept)]), token)
+
+
 def _page(memories: list[Memory], size: int, secret: bytes, bound: bytes) -> tuple[list[Memory], str]:
     """Return what fits of what was found, one more than the page has, and the token of the rest."""
     kept = within_bytes(memories[:size])

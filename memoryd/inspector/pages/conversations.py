@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
+from collections.abc import Sequence
 
 from memory_client import Filter, ThreadPage
 from starlette.responses import Response
 
+from memoryd.inspector.digests import digests_of
 from memoryd.inspector.shown_text import MOST_PART
 from memoryd.inspector.view import View, mark_of
 from memoryd.model.memory import ShownMemory
+from memoryd.model.talk import ErasedThread
 
 PAGE_SIZE = 50
 MOST_CALL = 4_000  # characters of the arguments of a tool call, and of metadata
@@ -82,7 +85,12 @@ async def _preview(view: View) -> Response:
 async def _seen(view: View, thread_id: str, *, shared: bool) -> str:
     """Return a mark of what would be erased with a conversation."""
     gone = await view.client.delete_thread(thread_id, shared=shared, with_memories=True, dry_run=True)
-    return mark_of(gone.thread.message_count, gone.thread.update_time, gone.memory_ids)
+    digests = await digests_of(view.client, gone.memory_ids)
+    return _mark(gone, digests)
+
+
+def _mark(gone: ErasedThread, digests: Sequence[ShownMemory]) -> str:
+    return mark_of(gone.thread.message_count, gone.thread.update_time, gone.memory_ids, [one.id for one in digests])
 
 
 async def _asked(view: View, thread_id: str, *, shared: bool, with_memories: bool) -> Response:
@@ -98,10 +106,12 @@ async def _asked(view: View, thread_id: str, *, shared: bool, with_memories: boo
     ]
     some = gone.memory_ids[:MOST_LISTED]
     found = await asyncio.gather(*(view.client.get(memory_id) for memory_id in some), return_exceptions=True)
-    memories = [memory for memory in found if isinstance(memory, ShownMemory)]  # the others went meanwhile
+    memories = [memory for memory in found if isinstance(memory, ShownMemory)]  # the others are deleted
+    digests = await digests_of(view.client, gone.memory_ids)
     return view.page(
         "delete_thread.html", gone=gone, also=also, shared=shared, with_memories=with_memories, memories=memories,
-        mark=mark_of(gone.thread.message_count, gone.thread.update_time, gone.memory_ids),
+        mark=_mark(gone, digests), digests=digests if with_memories else (),
+        deleted_count=len(some) - len(memories),
     )  # fmt: skip
 
 

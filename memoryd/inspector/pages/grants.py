@@ -14,6 +14,7 @@ from memoryd.model.memory import ShownMemory
 
 PAGE_SIZE = 100
 MOST_REPLACED = 50  # that are shown
+MOST_TOLD = 10  # that are offered to be taken back at once
 
 
 async def _show(view: View) -> Response:
@@ -104,7 +105,14 @@ async def _clean(view: View) -> Response:
     if not view.is_as_shown(mark_of(seen.deleted_count, seen.superseded_ids, erased.deleted_count)):
         return await _preview(view)
     gone = await view.host.delete_grant_memories(view.part("id"), purge=purge)
+    here = view.item_url("grants", view.part("id"))
     count = "1 memory" if gone.deleted_count == 1 else f"{gone.deleted_count} memories"
+    for one in await _replaced(view, gone.superseded_ids[:MOST_TOLD]):
+        back = view.item_url(
+            "memories", one.id, "restore",
+            agent=one.agent_id, user=one.scope.user_id or "", chat=one.scope.chat_id or "",
+        )  # fmt: skip
+        view.say(f"still replaced by what went: {one.content[:200]}", undo=back, button="Take back", back=here)
     view.say(f"{'erased' if purge else 'deleted'} {count} that came through it; its messages and notes stay")
     return view.to(view.item_url("grants", view.part("id")))
 

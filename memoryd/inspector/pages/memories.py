@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
@@ -64,11 +65,20 @@ LABELS = {
 """What a fault calls a field, as the form calls it."""
 
 
+async def _deleted(view: View) -> Page:
+    """Return what was deleted, and can be taken back, of the user, or of the chat."""
+    whose = view.whose
+    chat_id = "" if whose.user_id else whose.chat_id
+    return await view.host.deleted_memories(
+        whose.user_id, chat_id=chat_id, agent_id=whose.agent_id, page_size=PAGE_SIZE, page_token=view.asked("gone")
+    )
+
+
 async def _shown(view: View, status: int = 0, error: str = "") -> Response:
     page = Page(())
     with view.asking(**LABELS):
         page = await view.client.page(page_size=PAGE_SIZE, page_token=view.asked("page"), filter=filter_of(view))
-    stats = await view.client.stats()
+    stats, deleted = await asyncio.gather(view.client.stats(), _deleted(view))
     return view.page(
         "memories.html",
         status,
@@ -76,7 +86,8 @@ async def _shown(view: View, status: int = 0, error: str = "") -> Response:
         next_token=page.next_page_token,
         live_count=sum(count.count for count in stats.counts if count.state.value == "live"),
         deleted_count=sum(count.count for count in stats.counts if count.state.value == "deleted"),
-        gone=[one for one in view.session.gone.values() if one.whose == view.whose],
+        gone=deleted.memories,
+        more_gone=deleted.next_page_token,
         all_count=sum(count.count for count in stats.counts),
         kinds=KINDS,
         page_size=PAGE_SIZE,

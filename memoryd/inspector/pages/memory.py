@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 from memory_client import Resolution
 from starlette.responses import Response
 
 from memoryd.errors import Conflict, InvalidArgument, LimitExceeded, NotFound
+from memoryd.inspector.digests import digests_of
 from memoryd.inspector.pages.contested import is_newer
 from memoryd.inspector.pages.memories import counted, refused
-from memoryd.inspector.view import View, in_words_of
+from memoryd.inspector.view import View, in_words_of, mark_of
 from memoryd.model.memory import ShownMemory
 
 MOST_HISTORY = 40  # steps that are shown
@@ -70,8 +72,7 @@ async def _confirm(view: View) -> Response:
 async def _undo(view: View) -> Response:
     """Take back what was just stored, and let what it had replaced hold again."""
     memory_id = view.part("id")
-    kept = await view.client.get(memory_id)
-    view.note_gone(kept, (await view.client.delete(memory_id)).purge_time)
+    await view.client.delete(memory_id)
     former = view.form.get("restore", "").split()
     for one in former:
         await view.client.restore(one)
@@ -82,22 +83,33 @@ async def _undo(view: View) -> Response:
 async def _erase(view: View) -> Response:
     """Ask once more."""
     memory = await view.client.get(view.part("id"))
-    history = await view.client.history(memory.id)
+    history, digests = await asyncio.gather(view.client.history(memory.id), digests_of(view.client, [memory.id]))
+    others = [one for one in history.memories if one.id != memory.id]
     return view.page(
-        "erase_memory.html", memory=memory, others=[one for one in history.memories if one.id != memory.id]
+        "erase_memory.html", memory=memory, others=others, digests=digests, mark=_mark(memory, [*others, *digests])
     )
+
+
+def _mark(memory: ShownMemory, others: Sequence[ShownMemory]) -> str:
+    """Return a mark of what the question before a memory is erased tells of it."""
+    told = (memory.content, memory.state, memory.tags, memory.category, memory.superseded_by)
+    return mark_of(*told, [(one.id, one.state) for one in others])
 
 
 async def _delete(view: View) -> Response:
     memory_id = view.part("id")
     purge = bool(view.form.get("purge"))
     kept = await view.client.get(memory_id)
+    history, digests = await asyncio.gather(view.client.history(kept.id), digests_of(view.client, [kept.id]))
+    others = [one for one in history.memories if one.id != kept.id]
+    if purge and not view.is_as_shown(_mark(kept, [*others, *digests])):
+        return await _erase(view)
     gone = await view.client.delete(memory_id, purge=purge)
+    if digests:
+        view.say(f"what was made of it went for good: {', '.join(one.id[:8] for one in digests)}")
     if purge:
-        view.session.gone.pop(memory_id, None)
         view.say(f"erased {memory_id[:8]} for good")
     else:
-        view.note_gone(kept, gone.purge_time)
         until = f" until {gone.purge_time.astimezone():%Y-%m-%d}" if gone.purge_time else ""
         view.say(
             f"deleted {memory_id[:8]}; it can be taken back{until}",
@@ -108,7 +120,6 @@ async def _delete(view: View) -> Response:
 
 async def _restore(view: View) -> Response:
     memory = await view.client.restore(view.part("id"))
-    view.session.gone.pop(memory.id, None)
     if (pairs := view.form.get("pairs")) is not None:  # what was decided before stays decided
         for other_id in set(memory.contested_with) - set(pairs.split()):
             other = await view.client.get(other_id)

@@ -100,6 +100,14 @@ async def _unmerge(view: View) -> Response:
     return view.to(view.item_url("people", entity.id))
 
 
+async def _part(view: View) -> Response:
+    """Take a name apart that was only guessed to be the same one's."""
+    alias = view.form.get("alias", "")
+    entity = await view.client.unmerge_entity(alias)
+    view.say(f"{alias} is someone of their own now")
+    return view.to(view.item_url("people", entity.id))
+
+
 async def _preview(view: View) -> Response:
     return await _asked(view, with_messages=bool(view.asked("with_messages")))
 
@@ -147,6 +155,7 @@ ROUTES = (
     ("POST", "people/{id}/type", _set_type),
     ("POST", "people/{id}/merge", _merge),
     ("POST", "people/{id}/unmerge", _unmerge),
+    ("POST", "people/{id}/part", _part),
     ("GET", "people/{id}/forget", _preview),
     ("POST", "people/{id}/forget", _forget),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -16,7 +16,7 @@ from memoryd.inspector.pages.contested import contesting, is_newer
 from memoryd.inspector.pages.memories import KINDS, day_of
 from memoryd.inspector.view import View
 from memoryd.model.memory import ShownMemory
-from memoryd.model.results import Miss
+from memoryd.model.results import Miss, SearchResult
 
 LIMIT, MOST = 20, 100
 MOST_BELOW = 10  # that are shown below the floor
@@ -75,6 +75,17 @@ def _end_of_day(view: View) -> datetime | None:
     return None if day <= view.sources.now() < end else end
 
 
+async def _why_not(view: View, hits: Sequence[Hit], ask: Callable[..., Awaitable[SearchResult]]) -> Miss | None:
+    """Return why a memory is not found, or its place; what was found is shown whether that is an id or not."""
+    wanted = view.typed("why_not").lower()
+    places = [place for place, hit in enumerate(hits, 1) if hit.memory.id.startswith(wanted)]
+    if len(places) == 1:  # also a message or a note, of which the daemon cannot say why
+        return Miss(hits[places[0] - 1].memory.id, places[0], hits[places[0] - 1].score)
+    with view.asking(**LABELS):
+        return (await ask(why_not=wanted)).miss
+    return None
+
+
 async def _answered(view: View, query: str) -> Answer:
     """Search, and look at what lies below the floor and why something is not found."""
     kind = view.typed("kind")
@@ -89,8 +100,7 @@ async def _answered(view: View, query: str) -> Answer:
     found, every = await asyncio.gather(ask(), ask(min_score=0.0))
     miss = None
     if view.typed("why_not"):
-        with view.asking(**LABELS):  # what was found is shown whether that is an id or not
-            miss = (await ask(why_not=view.typed("why_not"))).miss
+        miss = await _why_not(view, found.hits, ask)
     shown = {hit.memory.id for hit in found.hits}.union(*(hit.same_ids for hit in found.hits))
     below = [hit for hit in every.hits if hit.memory.id not in shown][:MOST_BELOW]
     others = await contesting(view, [hit.memory for hit in (*found.hits, *below)])

@@ -9,7 +9,7 @@ _shtab_memory_subparsers=(add search list get undelete delete correct confirm wh
 
 _shtab_memory_add_option_strings=(-h --help --user --no-user --chat --agent --endpoint --timeout --json --shared --about --tag --kind --category --meta --key --expires --at --confidence --speaker --request-id)
 _shtab_memory_search_option_strings=(-h --help --user --no-user --chat --agent --endpoint --timeout --json -n --limit --min-score --explain --as-of --why-not --about --tag --kind --category --meta --where --import-id --learnt-from --contested --since --until --include-expired --include-superseded --below)
-_shtab_memory_list_option_strings=(-h --help --user --no-user --chat --agent --endpoint --timeout --json -n --limit --all --about --tag --kind --category --meta --where --import-id --learnt-from --contested --since --until --include-expired --include-superseded)
+_shtab_memory_list_option_strings=(-h --help --user --no-user --chat --agent --endpoint --timeout --json -n --limit --all --deleted --about --tag --kind --category --meta --where --import-id --learnt-from --contested --since --until --include-expired --include-superseded)
 _shtab_memory_get_option_strings=(-h --help --user --no-user --chat --agent --endpoint --timeout --json)
 _shtab_memory_undelete_option_strings=(-h --help --user --no-user --chat --agent --endpoint --timeout --json)
 _shtab_memory_delete_option_strings=(-h --help --user --no-user --chat --agent --endpoint --timeout --json --matching --speaker --channel --thread --session --grant --shared --personal --about --tag --kind --category --meta --where --import-id --learnt-from --contested --since --until --now --allow-missing --dry-run)
@@ -63,6 +63,7 @@ _shtab_memory_list___help_nargs=0
 _shtab_memory_list___no_user_nargs=0
 _shtab_memory_list___json_nargs=0
 _shtab_memory_list___all_nargs=0
+_shtab_memory_list___deleted_nargs=0
 _shtab_memory_list___contested_nargs=0
 _shtab_memory_list___include_expired_nargs=0
 _shtab_memory_list___include_superseded_nargs=0

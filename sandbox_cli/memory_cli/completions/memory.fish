@@ -117,6 +117,7 @@ complete -c memory -n '_shtab_memory_using list' -l timeout -x -d 'give up after
 complete -c memory -n '_shtab_memory_using list' -l json -d 'print JSON with the field names of the contract'
 complete -c memory -n '_shtab_memory_using list' -s n -l limit -x -d 'how many at the most (20)'
 complete -c memory -n '_shtab_memory_using list' -l all -d 'everything, however much'
+complete -c memory -n '_shtab_memory_using list' -l deleted -d 'what was deleted and can be taken back (undelete); for the host alone'
 complete -c memory -n '_shtab_memory_using list' -l about -x -d 'about this subject (repeatable)'
 complete -c memory -n '_shtab_memory_using list' -l tag -x -d 'with this tag (repeatable: all)'
 complete -c memory -n '_shtab_memory_using list' -l kind -xka "fact preference event procedure reflection episode note" -d 'of this kind (repeatable)'

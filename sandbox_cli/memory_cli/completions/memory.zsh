@@ -236,6 +236,7 @@ _shtab_memory_list_options=(
   "--json[print JSON with the field names of the contract]"
   {-n,--limit}"[how many at the most (20)]:N:"
   "--all[everything, however much]"
+  "--deleted[what was deleted and can be taken back (undelete)\; for the host alone]"
   "*--about[about this subject (repeatable)]:NAME:"
   "*--tag[with this tag (repeatable\: all)]:TAG:"
   "*--kind[of this kind (repeatable)]:kind:(fact preference event procedure reflection episode note)"

@@ -8,7 +8,7 @@ import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegen
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_duration, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
-import type { ErasedUser } from "./memory_pb.js";
+import type { ErasedUser, Memory } from "./memory_pb.js";
 import { file_memoryd_v1_memory } from "./memory_pb.js";
 import type { Message } from "@bufbuild/protobuf";
 
@@ -16,7 +16,84 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file memoryd/v1/admin_service.proto.
  */
 export const file_memoryd_v1_admin_service: GenFile = /*@__PURE__*/
-  fileDesc("Ch5tZW1vcnlkL3YxL2FkbWluX3NlcnZpY2UucHJvdG8SCm1lbW9yeWQudjEiEwoRR2V0TWV0cmljc1JlcXVlc3QiIgoSR2V0TWV0cmljc1Jlc3BvbnNlEgwKBHRleHQYASABKAkiFgoUR2V0U2VydmVySW5mb1JlcXVlc3QirgUKFUdldFNlcnZlckluZm9SZXNwb25zZRIPCgd2ZXJzaW9uGAEgASgJEikKBnVwdGltZRgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhISCgpzdG9yZV9wYXRoGAMgASgJEhAKCHN0b3JlX2lkGAQgASgJEhYKDnNjaGVtYV92ZXJzaW9uGAUgASgFEhIKCmNvbW1pdF9zZXEYBiABKAMSEwoLc3RvcmVfYnl0ZXMYByABKAMSFAoMbWVtb3J5X2NvdW50GAggASgDEhoKEmVtYmVkZGluZ19wcm92aWRlchgJIAEoCRIdChVlbWJlZGRpbmdfZmluZ2VycHJpbnQYCiABKAkSHAoUZW1iZWRkaW5nX2RpbWVuc2lvbnMYCyABKAUSFAoMaW5kZXhfc2NvcGVzGAwgASgFEhMKC2luZGV4X2J5dGVzGA0gASgDEhAKCHdhcm5pbmdzGA4gAygJEhEKCXJzc19ieXRlcxgPIAEoAxIVCg1zYW5kYm94X2NvdW50GBAgASgFEhIKCmF1ZGl0X3BhdGgYESABKAkSGAoQdW5lbWJlZGRlZF9jb3VudBgSIAEoAxIvCgxtYXhfbG9vcF9sYWcYEyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SFQoNbWVzc2FnZV9jb3VudBgUIAEoAxIgChh1bmVtYmVkZGVkX21lc3NhZ2VfY291bnQYFSABKAMSEwoLYmFja3VwX3BhdGgYFiABKAkSNwoTYmFja3VwX3NoaXBwZWRfdGltZRgXIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASNgoSYmFja3VwX3Byb3ZlZF90aW1lGBggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCI3CgxSdW5HY1JlcXVlc3QSDwoHZHJ5X3J1bhgBIAEoCBIWCg5jbG9ja19pc19yaWdodBgCIAEoCCK2AQoNUnVuR2NSZXNwb25zZRIVCg1leHBpcmVkX2NvdW50GAEgASgDEhgKEHN1cGVyc2VkZWRfY291bnQYAiABKAMSFQoNZGVsZXRlZF9jb3VudBgDIAEoAxIVCg1yZXF1ZXN0X2NvdW50GAQgASgDEg8KB2RyeV9ydW4YBSABKAgSEwoLZ3JhbnRfY291bnQYBiABKAMSDAoEaGVsZBgHIAEoCRISCgpub3RlX2NvdW50GAggASgDIiIKD1J1bkRlY2F5UmVxdWVzdBIPCgdkcnlfcnVuGAEgASgIIjYKBUZhZGVkEgoKAmlkGAEgASgJEg0KBW93bmVyGAIgASgJEhIKCmNvbmZpZGVuY2UYAyABKAEiggEKEFJ1bkRlY2F5UmVzcG9uc2USFgoOZXhhbWluZWRfY291bnQYASABKAMSFQoNZGVjYXllZF9jb3VudBgCIAEoAxIgCgVmYWRlZBgDIAMoCzIRLm1lbW9yeWQudjEuRmFkZWQSDwoHZHJ5X3J1bhgEIAEoCBIMCgRoZWxkGAUgASgJIicKFFJ1bkVucmljaG1lbnRSZXF1ZXN0Eg8KB2RyeV9ydW4YASABKAgilgEKFVJ1bkVucmljaG1lbnRSZXNwb25zZRIWCg5leGFtaW5lZF9jb3VudBgBIAEoAxIUCgxsaW5rZWRfY291bnQYAiABKAMSDwoHc2tpcHBlZBgDIAEoCRIPCgdkcnlfcnVuGAQgASgIEhQKDGRlbmllZF9jb3VudBgFIAEoAxIXCg9yZW1haW5pbmdfY291bnQYBiABKAMiKAoVUnVuUmVlbWJlZGRpbmdSZXF1ZXN0Eg8KB2RyeV9ydW4YASABKAgijgEKFlJ1blJlZW1iZWRkaW5nUmVzcG9uc2USFQoNcGVuZGluZ19jb3VudBgBIAEoAxIWCg5lbWJlZGRlZF9jb3VudBgCIAEoAxIUCgxmYWlsZWRfY291bnQYAyABKAMSDwoHcnVubmluZxgEIAEoCBINCgVmYXVsdBgFIAEoCRIPCgdkcnlfcnVuGAYgASgIIhUKE0NvbXBhY3RTdG9yZVJlcXVlc3QilgEKFENvbXBhY3RTdG9yZVJlc3BvbnNlEhQKDGJlZm9yZV9ieXRlcxgBIAEoAxITCgthZnRlcl9ieXRlcxgCIAEoAxIoCgVwYXVzZRgDIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIPCgdiYWNrdXBzGAQgAygJEhgKEHB1cmdlZF9tZWFud2hpbGUYBSABKAgiMgoWVmVyaWZ5Rm9yZ290dGVuUmVxdWVzdBIKCgJpZBgBIAEoCRIMCgR0ZXh0GAIgASgJIiYKBVRyYWNlEg0KBXBsYWNlGAEgASgJEg4KBmRldGFpbBgCIAEoCSKIAgoXVmVyaWZ5Rm9yZ290dGVuUmVzcG9uc2USIQoGdHJhY2VzGAEgAygLMhEubWVtb3J5ZC52MS5UcmFjZRISCgpmaWxlX2NvdW50GAIgASgFEhIKCmJ5dGVfY291bnQYAyABKAMSMgoObG9nX3N0YXJ0X3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi0KCXNlZW5fdGltZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKcHVyZ2VfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDwoHYmFja3VwcxgHIAMoCSJGChBFcmFzZVVzZXJSZXF1ZXN0Eg8KB3VzZXJfaWQYASABKAkSEAoIYWdlbnRfaWQYAiABKAkSDwoHZHJ5X3J1bhgDIAEoCCI7ChFFcmFzZVVzZXJSZXNwb25zZRImCgZlcmFzZWQYASADKAsyFi5tZW1vcnlkLnYxLkVyYXNlZFVzZXIiNAoRTGlzdE93bmVyc1JlcXVlc3QSEAoIYWdlbnRfaWQYASABKAkSDQoFbGltaXQYAiABKAUiuAEKCU93bmVyU2l6ZRIQCghhZ2VudF9pZBgBIAEoCRIPCgd1c2VyX2lkGAIgASgJEg8KB2NoYXRfaWQYAyABKAkSFAoMbWVtb3J5X2NvdW50GAQgASgDEhUKDW1lc3NhZ2VfY291bnQYBSABKAMSFQoNY29udGVudF9ieXRlcxgGIAEoAxIYChBuZXdfbWVtb3J5X2NvdW50GAcgASgDEhkKEW5ld19tZXNzYWdlX2NvdW50GAggASgDIlAKEkxpc3RPd25lcnNSZXNwb25zZRIlCgZvd25lcnMYASADKAsyFS5tZW1vcnlkLnYxLk93bmVyU2l6ZRITCgtvd25lcl9jb3VudBgCIAEoBSI3ChRFeHBvcnRSZWNvcmRzUmVxdWVzdBIPCgdvZl91c2VyGAEgASgJEg4KBmN1cnNvchgCIAEoCSI9ChVFeHBvcnRSZWNvcmRzUmVzcG9uc2USDwoHcmVjb3JkcxgBIAMoCRITCgtuZXh0X2N1cnNvchgCIAEoCSJQChRJbXBvcnRSZWNvcmRzUmVxdWVzdBIPCgdyZWNvcmRzGAEgAygJEhYKDnNraXBfY29uZmxpY3RzGAIgASgIEg8KB2RyeV9ydW4YAyABKAgimgQKFUltcG9ydFJlY29yZHNSZXNwb25zZRJECgpuZXdfY291bnRzGAEgAygLMjAubWVtb3J5ZC52MS5JbXBvcnRSZWNvcmRzUmVzcG9uc2UuTmV3Q291bnRzRW50cnkSSAoMa25vd25fY291bnRzGAIgAygLMjIubWVtb3J5ZC52MS5JbXBvcnRSZWNvcmRzUmVzcG9uc2UuS25vd25Db3VudHNFbnRyeRJGCgtrZXB0X2NvdW50cxgDIAMoCzIxLm1lbW9yeWQudjEuSW1wb3J0UmVjb3Jkc1Jlc3BvbnNlLktlcHRDb3VudHNFbnRyeRIPCgdkcnlfcnVuGAQgASgIEkoKDWVyYXNlZF9jb3VudHMYBSADKAsyMy5tZW1vcnlkLnYxLkltcG9ydFJlY29yZHNSZXNwb25zZS5FcmFzZWRDb3VudHNFbnRyeRowCg5OZXdDb3VudHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAM6AjgBGjIKEEtub3duQ291bnRzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgDOgI4ARoxCg9LZXB0Q291bnRzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgDOgI4ARozChFFcmFzZWRDb3VudHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAM6AjgBMvAHCgxBZG1pblNlcnZpY2USWQoNR2V0U2VydmVySW5mbxIgLm1lbW9yeWQudjEuR2V0U2VydmVySW5mb1JlcXVlc3QaIS5tZW1vcnlkLnYxLkdldFNlcnZlckluZm9SZXNwb25zZSIDkAIBEjwKBVJ1bkdjEhgubWVtb3J5ZC52MS5SdW5HY1JlcXVlc3QaGS5tZW1vcnlkLnYxLlJ1bkdjUmVzcG9uc2USRQoIUnVuRGVjYXkSGy5tZW1vcnlkLnYxLlJ1bkRlY2F5UmVxdWVzdBocLm1lbW9yeWQudjEuUnVuRGVjYXlSZXNwb25zZRJUCg1SdW5FbnJpY2htZW50EiAubWVtb3J5ZC52MS5SdW5FbnJpY2htZW50UmVxdWVzdBohLm1lbW9yeWQudjEuUnVuRW5yaWNobWVudFJlc3BvbnNlElcKDlJ1blJlZW1iZWRkaW5nEiEubWVtb3J5ZC52MS5SdW5SZWVtYmVkZGluZ1JlcXVlc3QaIi5tZW1vcnlkLnYxLlJ1blJlZW1iZWRkaW5nUmVzcG9uc2USUQoMQ29tcGFjdFN0b3JlEh8ubWVtb3J5ZC52MS5Db21wYWN0U3RvcmVSZXF1ZXN0GiAubWVtb3J5ZC52MS5Db21wYWN0U3RvcmVSZXNwb25zZRJfCg9WZXJpZnlGb3Jnb3R0ZW4SIi5tZW1vcnlkLnYxLlZlcmlmeUZvcmdvdHRlblJlcXVlc3QaIy5tZW1vcnlkLnYxLlZlcmlmeUZvcmdvdHRlblJlc3BvbnNlIgOQAgESSAoJRXJhc2VVc2VyEhwubWVtb3J5ZC52MS5FcmFzZVVzZXJSZXF1ZXN0Gh0ubWVtb3J5ZC52MS5FcmFzZVVzZXJSZXNwb25zZRJQCgpMaXN0T3duZXJzEh0ubWVtb3J5ZC52MS5MaXN0T3duZXJzUmVxdWVzdBoeLm1lbW9yeWQudjEuTGlzdE93bmVyc1Jlc3BvbnNlIgOQAgESUAoKR2V0TWV0cmljcxIdLm1lbW9yeWQudjEuR2V0TWV0cmljc1JlcXVlc3QaHi5tZW1vcnlkLnYxLkdldE1ldHJpY3NSZXNwb25zZSIDkAIBElkKDUV4cG9ydFJlY29yZHMSIC5tZW1vcnlkLnYxLkV4cG9ydFJlY29yZHNSZXF1ZXN0GiEubWVtb3J5ZC52MS5FeHBvcnRSZWNvcmRzUmVzcG9uc2UiA5ACARJUCg1JbXBvcnRSZWNvcmRzEiAubWVtb3J5ZC52MS5JbXBvcnRSZWNvcmRzUmVxdWVzdBohLm1lbW9yeWQudjEuSW1wb3J0UmVjb3Jkc1Jlc3BvbnNlYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_memoryd_v1_memory]);
+  fileDesc("Ch5tZW1vcnlkL3YxL2FkbWluX3NlcnZpY2UucHJvdG8SCm1lbW9yeWQudjEidwoaTGlzdERlbGV0ZWRNZW1vcmllc1JlcXVlc3QSEAoIYWdlbnRfaWQYASABKAkSDwoHdXNlcl9pZBgCIAEoCRIPCgdjaGF0X2lkGAMgASgJEhEKCXBhZ2Vfc2l6ZRgEIAEoBRISCgpwYWdlX3Rva2VuGAUgASgJIlwKG0xpc3REZWxldGVkTWVtb3JpZXNSZXNwb25zZRIkCghtZW1vcmllcxgBIAMoCzISLm1lbW9yeWQudjEuTWVtb3J5EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSITChFHZXRNZXRyaWNzUmVxdWVzdCIiChJHZXRNZXRyaWNzUmVzcG9uc2USDAoEdGV4dBgBIAEoCSIWChRHZXRTZXJ2ZXJJbmZvUmVxdWVzdCKuBQoVR2V0U2VydmVySW5mb1Jlc3BvbnNlEg8KB3ZlcnNpb24YASABKAkSKQoGdXB0aW1lGAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhIKCnN0b3JlX3BhdGgYAyABKAkSEAoIc3RvcmVfaWQYBCABKAkSFgoOc2NoZW1hX3ZlcnNpb24YBSABKAUSEgoKY29tbWl0X3NlcRgGIAEoAxITCgtzdG9yZV9ieXRlcxgHIAEoAxIUCgxtZW1vcnlfY291bnQYCCABKAMSGgoSZW1iZWRkaW5nX3Byb3ZpZGVyGAkgASgJEh0KFWVtYmVkZGluZ19maW5nZXJwcmludBgKIAEoCRIcChRlbWJlZGRpbmdfZGltZW5zaW9ucxgLIAEoBRIUCgxpbmRleF9zY29wZXMYDCABKAUSEwoLaW5kZXhfYnl0ZXMYDSABKAMSEAoId2FybmluZ3MYDiADKAkSEQoJcnNzX2J5dGVzGA8gASgDEhUKDXNhbmRib3hfY291bnQYECABKAUSEgoKYXVkaXRfcGF0aBgRIAEoCRIYChB1bmVtYmVkZGVkX2NvdW50GBIgASgDEi8KDG1heF9sb29wX2xhZxgTIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIVCg1tZXNzYWdlX2NvdW50GBQgASgDEiAKGHVuZW1iZWRkZWRfbWVzc2FnZV9jb3VudBgVIAEoAxITCgtiYWNrdXBfcGF0aBgWIAEoCRI3ChNiYWNrdXBfc2hpcHBlZF90aW1lGBcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBI2ChJiYWNrdXBfcHJvdmVkX3RpbWUYGCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIjcKDFJ1bkdjUmVxdWVzdBIPCgdkcnlfcnVuGAEgASgIEhYKDmNsb2NrX2lzX3JpZ2h0GAIgASgIIrYBCg1SdW5HY1Jlc3BvbnNlEhUKDWV4cGlyZWRfY291bnQYASABKAMSGAoQc3VwZXJzZWRlZF9jb3VudBgCIAEoAxIVCg1kZWxldGVkX2NvdW50GAMgASgDEhUKDXJlcXVlc3RfY291bnQYBCABKAMSDwoHZHJ5X3J1bhgFIAEoCBITCgtncmFudF9jb3VudBgGIAEoAxIMCgRoZWxkGAcgASgJEhIKCm5vdGVfY291bnQYCCABKAMiIgoPUnVuRGVjYXlSZXF1ZXN0Eg8KB2RyeV9ydW4YASABKAgiNgoFRmFkZWQSCgoCaWQYASABKAkSDQoFb3duZXIYAiABKAkSEgoKY29uZmlkZW5jZRgDIAEoASKCAQoQUnVuRGVjYXlSZXNwb25zZRIWCg5leGFtaW5lZF9jb3VudBgBIAEoAxIVCg1kZWNheWVkX2NvdW50GAIgASgDEiAKBWZhZGVkGAMgAygLMhEubWVtb3J5ZC52MS5GYWRlZBIPCgdkcnlfcnVuGAQgASgIEgwKBGhlbGQYBSABKAkiJwoUUnVuRW5yaWNobWVudFJlcXVlc3QSDwoHZHJ5X3J1bhgBIAEoCCKWAQoVUnVuRW5yaWNobWVudFJlc3BvbnNlEhYKDmV4YW1pbmVkX2NvdW50GAEgASgDEhQKDGxpbmtlZF9jb3VudBgCIAEoAxIPCgdza2lwcGVkGAMgASgJEg8KB2RyeV9ydW4YBCABKAgSFAoMZGVuaWVkX2NvdW50GAUgASgDEhcKD3JlbWFpbmluZ19jb3VudBgGIAEoAyIoChVSdW5SZWVtYmVkZGluZ1JlcXVlc3QSDwoHZHJ5X3J1bhgBIAEoCCKOAQoWUnVuUmVlbWJlZGRpbmdSZXNwb25zZRIVCg1wZW5kaW5nX2NvdW50GAEgASgDEhYKDmVtYmVkZGVkX2NvdW50GAIgASgDEhQKDGZhaWxlZF9jb3VudBgDIAEoAxIPCgdydW5uaW5nGAQgASgIEg0KBWZhdWx0GAUgASgJEg8KB2RyeV9ydW4YBiABKAgiFQoTQ29tcGFjdFN0b3JlUmVxdWVzdCKWAQoUQ29tcGFjdFN0b3JlUmVzcG9uc2USFAoMYmVmb3JlX2J5dGVzGAEgASgDEhMKC2FmdGVyX2J5dGVzGAIgASgDEigKBXBhdXNlGAMgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEg8KB2JhY2t1cHMYBCADKAkSGAoQcHVyZ2VkX21lYW53aGlsZRgFIAEoCCIyChZWZXJpZnlGb3Jnb3R0ZW5SZXF1ZXN0EgoKAmlkGAEgASgJEgwKBHRleHQYAiABKAkiJgoFVHJhY2USDQoFcGxhY2UYASABKAkSDgoGZGV0YWlsGAIgASgJIogCChdWZXJpZnlGb3Jnb3R0ZW5SZXNwb25zZRIhCgZ0cmFjZXMYASADKAsyES5tZW1vcnlkLnYxLlRyYWNlEhIKCmZpbGVfY291bnQYAiABKAUSEgoKYnl0ZV9jb3VudBgDIAEoAxIyCg5sb2dfc3RhcnRfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLQoJc2Vlbl90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgpwdXJnZV90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgdiYWNrdXBzGAcgAygJIkYKEEVyYXNlVXNlclJlcXVlc3QSDwoHdXNlcl9pZBgBIAEoCRIQCghhZ2VudF9pZBgCIAEoCRIPCgdkcnlfcnVuGAMgASgIIjsKEUVyYXNlVXNlclJlc3BvbnNlEiYKBmVyYXNlZBgBIAMoCzIWLm1lbW9yeWQudjEuRXJhc2VkVXNlciI0ChFMaXN0T3duZXJzUmVxdWVzdBIQCghhZ2VudF9pZBgBIAEoCRINCgVsaW1pdBgCIAEoBSK4AQoJT3duZXJTaXplEhAKCGFnZW50X2lkGAEgASgJEg8KB3VzZXJfaWQYAiABKAkSDwoHY2hhdF9pZBgDIAEoCRIUCgxtZW1vcnlfY291bnQYBCABKAMSFQoNbWVzc2FnZV9jb3VudBgFIAEoAxIVCg1jb250ZW50X2J5dGVzGAYgASgDEhgKEG5ld19tZW1vcnlfY291bnQYByABKAMSGQoRbmV3X21lc3NhZ2VfY291bnQYCCABKAMiUAoSTGlzdE93bmVyc1Jlc3BvbnNlEiUKBm93bmVycxgBIAMoCzIVLm1lbW9yeWQudjEuT3duZXJTaXplEhMKC293bmVyX2NvdW50GAIgASgFIjcKFEV4cG9ydFJlY29yZHNSZXF1ZXN0Eg8KB29mX3VzZXIYASABKAkSDgoGY3Vyc29yGAIgASgJIj0KFUV4cG9ydFJlY29yZHNSZXNwb25zZRIPCgdyZWNvcmRzGAEgAygJEhMKC25leHRfY3Vyc29yGAIgASgJIlAKFEltcG9ydFJlY29yZHNSZXF1ZXN0Eg8KB3JlY29yZHMYASADKAkSFgoOc2tpcF9jb25mbGljdHMYAiABKAgSDwoHZHJ5X3J1bhgDIAEoCCKaBAoVSW1wb3J0UmVjb3Jkc1Jlc3BvbnNlEkQKCm5ld19jb3VudHMYASADKAsyMC5tZW1vcnlkLnYxLkltcG9ydFJlY29yZHNSZXNwb25zZS5OZXdDb3VudHNFbnRyeRJICgxrbm93bl9jb3VudHMYAiADKAsyMi5tZW1vcnlkLnYxLkltcG9ydFJlY29yZHNSZXNwb25zZS5Lbm93bkNvdW50c0VudHJ5EkYKC2tlcHRfY291bnRzGAMgAygLMjEubWVtb3J5ZC52MS5JbXBvcnRSZWNvcmRzUmVzcG9uc2UuS2VwdENvdW50c0VudHJ5Eg8KB2RyeV9ydW4YBCABKAgSSgoNZXJhc2VkX2NvdW50cxgFIAMoCzIzLm1lbW9yeWQudjEuSW1wb3J0UmVjb3Jkc1Jlc3BvbnNlLkVyYXNlZENvdW50c0VudHJ5GjAKDk5ld0NvdW50c0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoAzoCOAEaMgoQS25vd25Db3VudHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAM6AjgBGjEKD0tlcHRDb3VudHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAM6AjgBGjMKEUVyYXNlZENvdW50c0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoAzoCOAEy3QgKDEFkbWluU2VydmljZRJZCg1HZXRTZXJ2ZXJJbmZvEiAubWVtb3J5ZC52MS5HZXRTZXJ2ZXJJbmZvUmVxdWVzdBohLm1lbW9yeWQudjEuR2V0U2VydmVySW5mb1Jlc3BvbnNlIgOQAgESPAoFUnVuR2MSGC5tZW1vcnlkLnYxLlJ1bkdjUmVxdWVzdBoZLm1lbW9yeWQudjEuUnVuR2NSZXNwb25zZRJFCghSdW5EZWNheRIbLm1lbW9yeWQudjEuUnVuRGVjYXlSZXF1ZXN0GhwubWVtb3J5ZC52MS5SdW5EZWNheVJlc3BvbnNlElQKDVJ1bkVucmljaG1lbnQSIC5tZW1vcnlkLnYxLlJ1bkVucmljaG1lbnRSZXF1ZXN0GiEubWVtb3J5ZC52MS5SdW5FbnJpY2htZW50UmVzcG9uc2USVwoOUnVuUmVlbWJlZGRpbmcSIS5tZW1vcnlkLnYxLlJ1blJlZW1iZWRkaW5nUmVxdWVzdBoiLm1lbW9yeWQudjEuUnVuUmVlbWJlZGRpbmdSZXNwb25zZRJRCgxDb21wYWN0U3RvcmUSHy5tZW1vcnlkLnYxLkNvbXBhY3RTdG9yZVJlcXVlc3QaIC5tZW1vcnlkLnYxLkNvbXBhY3RTdG9yZVJlc3BvbnNlEl8KD1ZlcmlmeUZvcmdvdHRlbhIiLm1lbW9yeWQudjEuVmVyaWZ5Rm9yZ290dGVuUmVxdWVzdBojLm1lbW9yeWQudjEuVmVyaWZ5Rm9yZ290dGVuUmVzcG9uc2UiA5ACARJICglFcmFzZVVzZXISHC5tZW1vcnlkLnYxLkVyYXNlVXNlclJlcXVlc3QaHS5tZW1vcnlkLnYxLkVyYXNlVXNlclJlc3BvbnNlElAKCkxpc3RPd25lcnMSHS5tZW1vcnlkLnYxLkxpc3RPd25lcnNSZXF1ZXN0Gh4ubWVtb3J5ZC52MS5MaXN0T3duZXJzUmVzcG9uc2UiA5ACARJrChNMaXN0RGVsZXRlZE1lbW9yaWVzEiYubWVtb3J5ZC52MS5MaXN0RGVsZXRlZE1lbW9yaWVzUmVxdWVzdBonLm1lbW9yeWQudjEuTGlzdERlbGV0ZWRNZW1vcmllc1Jlc3BvbnNlIgOQAgESUAoKR2V0TWV0cmljcxIdLm1lbW9yeWQudjEuR2V0TWV0cmljc1JlcXVlc3QaHi5tZW1vcnlkLnYxLkdldE1ldHJpY3NSZXNwb25zZSIDkAIBElkKDUV4cG9ydFJlY29yZHMSIC5tZW1vcnlkLnYxLkV4cG9ydFJlY29yZHNSZXF1ZXN0GiEubWVtb3J5ZC52MS5FeHBvcnRSZWNvcmRzUmVzcG9uc2UiA5ACARJUCg1JbXBvcnRSZWNvcmRzEiAubWVtb3J5ZC52MS5JbXBvcnRSZWNvcmRzUmVxdWVzdBohLm1lbW9yeWQudjEuSW1wb3J0UmVjb3Jkc1Jlc3BvbnNlYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_memoryd_v1_memory]);
+
+/**
+ * Whose deleted memories to list.
+ *
+ * @generated from message memoryd.v1.ListDeletedMemoriesRequest
+ */
+export type ListDeletedMemoriesRequest = Message<"memoryd.v1.ListDeletedMemoriesRequest"> & {
+  /**
+   * The agent. Empty: "default".
+   *
+   * @generated from field: string agent_id = 1;
+   */
+  agentId: string;
+
+  /**
+   * The user whose own memories are meant. Exactly one of user_id and chat_id.
+   *
+   * @generated from field: string user_id = 2;
+   */
+  userId: string;
+
+  /**
+   * The chat whose memories are meant.
+   *
+   * @generated from field: string chat_id = 3;
+   */
+  chatId: string;
+
+  /**
+   * How many on a page at the most, 1 to 1,000. Zero: 20. A page also ends at 1 MiB.
+   *
+   * @generated from field: int32 page_size = 4;
+   */
+  pageSize: number;
+
+  /**
+   * next_page_token of the page before, of the same user or chat. Empty: from the newest.
+   *
+   * @generated from field: string page_token = 5;
+   */
+  pageToken: string;
+};
+
+/**
+ * Describes the message memoryd.v1.ListDeletedMemoriesRequest.
+ * Use `create(ListDeletedMemoriesRequestSchema)` to create a new message.
+ */
+export const ListDeletedMemoriesRequestSchema: GenMessage<ListDeletedMemoriesRequest> = /*@__PURE__*/
+  messageDesc(file_memoryd_v1_admin_service, 0);
+
+/**
+ * One page.
+ *
+ * @generated from message memoryd.v1.ListDeletedMemoriesResponse
+ */
+export type ListDeletedMemoriesResponse = Message<"memoryd.v1.ListDeletedMemoriesResponse"> & {
+  /**
+   * Newest first by create_time, then by id descending.
+   *
+   * @generated from field: repeated memoryd.v1.Memory memories = 1;
+   */
+  memories: Memory[];
+
+  /**
+   * Token of the next page. Empty: this is the last.
+   *
+   * @generated from field: string next_page_token = 2;
+   */
+  nextPageToken: string;
+};
+
+/**
+ * Describes the message memoryd.v1.ListDeletedMemoriesResponse.
+ * Use `create(ListDeletedMemoriesResponseSchema)` to create a new message.
+ */
+export const ListDeletedMemoriesResponseSchema: GenMessage<ListDeletedMemoriesResponse> = /*@__PURE__*/
+  messageDesc(file_memoryd_v1_admin_service, 1);
 
 /**
  * Nothing to say.
@@ -31,7 +108,7 @@ export type GetMetricsRequest = Message<"memoryd.v1.GetMetricsRequest"> & {
  * Use `create(GetMetricsRequestSchema)` to create a new message.
  */
 export const GetMetricsRequestSchema: GenMessage<GetMetricsRequest> = /*@__PURE__*/
-  messageDesc(file_memoryd_v1_admin_service, 0);
+  messageDesc(file_memoryd_v1_admin_service, 2);
 
 /**
  * The figures.
@@ -52,7 +129,7 @@ export type GetMetricsResponse = Message<"memoryd.v1.GetMetricsResponse"> & {
  * Use `create(GetMetricsResponseSchema)` to create a new message.
  */
 export const GetMetricsResponseSchema: GenMessage<GetMetricsResponse> = /*@__PURE__*/
-  messageDesc(file_memoryd_v1_admin_service, 1);
+  messageDesc(file_memoryd_v1_admin_service, 3);
 
 /**
  * Nothing to say.
@@ -67,7 +144,7 @@ export type GetServerInfoRequest = Message<"memoryd.v1.GetServerInfoRequest"> & 
  * Use `create(GetServerInfoRequestSchema)` to create a new message.
  */
 export const GetServerInfoRequestSchema: GenMessage<GetServerInfoRequest> = /*@__PURE__*/
-  messageDesc(file_memoryd_v1_admin_service, 2);
+  messageDesc(file_memoryd_v1_admin_service, 4);
 
 /**
  * The state of the daemon.
@@ -249,7 +326,7 @@ export type GetServerInfoResponse = Message<"memoryd.v1.GetServerInfoResponse"> 
  * Use `create(GetServerInfoResponseSchema)` to create a new message.
  */
 export const GetServerInfoResponseSchema: GenMessage<GetServerInfoResponse> = /*@__PURE__*/
-  messageDesc(file_memoryd_v1_admin_service, 3);
+  messageDesc(file_memoryd_v1_admin_service, 5);
 
 /**
  * How to collect.
@@ -277,7 +354,7 @@ export type RunGcRequest = Message<"memoryd.v1.RunGcRequest"> & {
  * Use `create(RunGcRequestSchema)` to create a new message.
  */
 export const RunGcRequestSchema: GenMessage<RunGcRequest> = /*@__PURE__*/
-  messageDesc(file_memoryd_v1_admin_service, 4);
+  messageDesc(file_memoryd_v1_admin_service, 6);
 
 /**
  * What was erased, or would be.
@@ -347,7 +424,7 @@ export type RunGcResponse = Message<"memoryd.v1.RunGcResponse"> & {
  * Use `create(RunGcResponseSchema)` to create a new message.
  */
 export const RunGcResponseSchema: GenMessage<RunGcResponse> = /*@__PURE__*/
-  messageDesc(file_memoryd_v1_admin_service, 5);
+  messageDesc(file_memoryd_v1_admin_service, 7);
 
 /**
  * How to decay.
@@ -368,7 +445,7 @@ export type RunDecayRequest = Message<"memoryd.v1.RunDecayRequest"> & {
  * Use `create(RunDecayRequestSchema)` to create a new message.
  */
 export const RunDecayRequestSchema: GenMessage<RunDecayRequest> = /*@__PURE__*/
-  messageDesc(file_memoryd_v1_admin_service, 6);
+  messageDesc(file_memoryd_v1_admin_service, 8);
 
 /**
  * A memory that has faded.
@@ -403,7 +480,7 @@ export type Faded = Message<"memoryd.v1.Faded"> & {
  * Use `create(FadedSchema)` to create a new message.
  */
 export const FadedSchema: GenMessage<Faded> = /*@__PURE__*/
-  messageDesc(file_memoryd_v1_admin_service, 7);
+  messageDesc(file_memoryd_v1_admin_service, 9);
 
 /**
  * What was forgotten, or would be.
@@ -452,7 +529,7 @@ export type RunDecayResponse = Message<"memoryd.v1.RunDecayResponse"> & {
  * Use `create(RunDecayResponseSchema)` to create a new message.
  */
 export const RunDecayResponseSchema: GenMessage<RunDecayResponse> = /*@__PURE__*/
-  messageDesc(file_memoryd_v1_admin_service, 8);
+  messageDesc(file_memoryd_v1_admin_service, 10);
 
 /**
  * How to enrich.
@@ -473,7 +550,7 @@ export type RunEnrichmentRequest = Message<"memoryd.v1.RunEnrichmentRequest"> & 
  * Use `create(RunEnrichmentRequestSchema)` to create a new message.
  */
 export const RunEnrichmentRequestSchema: GenMessage<RunEnrichmentRequest> = /*@__PURE__*/
-  messageDesc(file_memoryd_v1_admin_service, 9);
+  messageDesc(file_memoryd_v1_admin_service, 11);
 
 /**
  * What was found.
@@ -529,7 +606,7 @@ export type RunEnrichmentResponse = Message<"memoryd.v1.RunEnrichmentResponse"> 
  * Use `create(RunEnrichmentResponseSchema)` to create a new message.
  */
 export const RunEnrichmentResponseSchema: GenMessage<RunEnrichmentResponse> = /*@__PURE__*/
-  messageDesc(file_memoryd_v1_admin_service, 10);
+  messageDesc(file_memoryd_v1_admin_service, 12);
 
 /**
  * How to re-embed.
@@ -550,7 +627,7 @@ export type RunReembeddingRequest = Message<"memoryd.v1.RunReembeddingRequest"> 
  * Use `create(RunReembeddingRequestSchema)` to create a new message.
  */
 export const RunReembeddingRequestSchema: GenMessage<RunReembeddingRequest> = /*@__PURE__*/
-  messageDesc(file_memoryd_v1_admin_service, 11);
+  messageDesc(file_memoryd_v1_admin_service, 13);
 
 /**
  * How far it is.
@@ -606,7 +683,7 @@ export type RunReembeddingResponse = Message<"memoryd.v1.RunReembeddingResponse"
  * Use `create(RunReembeddingResponseSchema)` to create a new message.
  */
 export const RunReembeddingResponseSchema: GenMessage<RunReembeddingResponse> = /*@__PURE__*/
-  messageDesc(file_memoryd_v1_admin_service, 12);
+  messageDesc(file_memoryd_v1_admin_service, 14);
 
 /**
  * Nothing to say.
@@ -621,7 +698,7 @@ export type CompactStoreRequest = Message<"memoryd.v1.CompactStoreRequest"> & {
  * Use `create(CompactStoreRequestSchema)` to create a new message.
  */
 export const CompactStoreRequestSchema: GenMessage<CompactStoreRequest> = /*@__PURE__*/
-  messageDesc(file_memoryd_v1_admin_service, 13);
+  messageDesc(file_memoryd_v1_admin_service, 15);
 
 /**
  * What it did.
@@ -670,7 +747,7 @@ export type CompactStoreResponse = Message<"memoryd.v1.CompactStoreResponse"> & 
  * Use `create(CompactStoreResponseSchema)` to create a new message.
  */
 export const CompactStoreResponseSchema: GenMessage<CompactStoreResponse> = /*@__PURE__*/
-  messageDesc(file_memoryd_v1_admin_service, 14);
+  messageDesc(file_memoryd_v1_admin_service, 16);
 
 /**
  * What to look for.
@@ -698,7 +775,7 @@ export type VerifyForgottenRequest = Message<"memoryd.v1.VerifyForgottenRequest"
  * Use `create(VerifyForgottenRequestSchema)` to create a new message.
  */
 export const VerifyForgottenRequestSchema: GenMessage<VerifyForgottenRequest> = /*@__PURE__*/
-  messageDesc(file_memoryd_v1_admin_service, 15);
+  messageDesc(file_memoryd_v1_admin_service, 17);
 
 /**
  * Where something was found.
@@ -726,7 +803,7 @@ export type Trace = Message<"memoryd.v1.Trace"> & {
  * Use `create(TraceSchema)` to create a new message.
  */
 export const TraceSchema: GenMessage<Trace> = /*@__PURE__*/
-  messageDesc(file_memoryd_v1_admin_service, 16);
+  messageDesc(file_memoryd_v1_admin_service, 18);
 
 /**
  * What was found.
@@ -789,7 +866,7 @@ export type VerifyForgottenResponse = Message<"memoryd.v1.VerifyForgottenRespons
  * Use `create(VerifyForgottenResponseSchema)` to create a new message.
  */
 export const VerifyForgottenResponseSchema: GenMessage<VerifyForgottenResponse> = /*@__PURE__*/
-  messageDesc(file_memoryd_v1_admin_service, 17);
+  messageDesc(file_memoryd_v1_admin_service, 19);
 
 /**
  * Who to erase.
@@ -824,7 +901,7 @@ export type EraseUserRequest = Message<"memoryd.v1.EraseUserRequest"> & {
  * Use `create(EraseUserRequestSchema)` to create a new message.
  */
 export const EraseUserRequestSchema: GenMessage<EraseUserRequest> = /*@__PURE__*/
-  messageDesc(file_memoryd_v1_admin_service, 18);
+  messageDesc(file_memoryd_v1_admin_service, 20);
 
 /**
  * What was erased, or would be.
@@ -845,7 +922,7 @@ export type EraseUserResponse = Message<"memoryd.v1.EraseUserResponse"> & {
  * Use `create(EraseUserResponseSchema)` to create a new message.
  */
 export const EraseUserResponseSchema: GenMessage<EraseUserResponse> = /*@__PURE__*/
-  messageDesc(file_memoryd_v1_admin_service, 19);
+  messageDesc(file_memoryd_v1_admin_service, 21);
 
 /**
  * Which users and chats.
@@ -873,7 +950,7 @@ export type ListOwnersRequest = Message<"memoryd.v1.ListOwnersRequest"> & {
  * Use `create(ListOwnersRequestSchema)` to create a new message.
  */
 export const ListOwnersRequestSchema: GenMessage<ListOwnersRequest> = /*@__PURE__*/
-  messageDesc(file_memoryd_v1_admin_service, 20);
+  messageDesc(file_memoryd_v1_admin_service, 22);
 
 /**
  * How much is stored of a user or of a chat.
@@ -943,7 +1020,7 @@ export type OwnerSize = Message<"memoryd.v1.OwnerSize"> & {
  * Use `create(OwnerSizeSchema)` to create a new message.
  */
 export const OwnerSizeSchema: GenMessage<OwnerSize> = /*@__PURE__*/
-  messageDesc(file_memoryd_v1_admin_service, 21);
+  messageDesc(file_memoryd_v1_admin_service, 23);
 
 /**
  * The owners, those with most text first.
@@ -971,7 +1048,7 @@ export type ListOwnersResponse = Message<"memoryd.v1.ListOwnersResponse"> & {
  * Use `create(ListOwnersResponseSchema)` to create a new message.
  */
 export const ListOwnersResponseSchema: GenMessage<ListOwnersResponse> = /*@__PURE__*/
-  messageDesc(file_memoryd_v1_admin_service, 22);
+  messageDesc(file_memoryd_v1_admin_service, 24);
 
 /**
  * Where to go on, and what is wanted.
@@ -999,7 +1076,7 @@ export type ExportRecordsRequest = Message<"memoryd.v1.ExportRecordsRequest"> & 
  * Use `create(ExportRecordsRequestSchema)` to create a new message.
  */
 export const ExportRecordsRequestSchema: GenMessage<ExportRecordsRequest> = /*@__PURE__*/
-  messageDesc(file_memoryd_v1_admin_service, 23);
+  messageDesc(file_memoryd_v1_admin_service, 25);
 
 /**
  * A part.
@@ -1027,7 +1104,7 @@ export type ExportRecordsResponse = Message<"memoryd.v1.ExportRecordsResponse"> 
  * Use `create(ExportRecordsResponseSchema)` to create a new message.
  */
 export const ExportRecordsResponseSchema: GenMessage<ExportRecordsResponse> = /*@__PURE__*/
-  messageDesc(file_memoryd_v1_admin_service, 24);
+  messageDesc(file_memoryd_v1_admin_service, 26);
 
 /**
  * Lines of an export, in its order.
@@ -1062,7 +1139,7 @@ export type ImportRecordsRequest = Message<"memoryd.v1.ImportRecordsRequest"> & 
  * Use `create(ImportRecordsRequestSchema)` to create a new message.
  */
 export const ImportRecordsRequestSchema: GenMessage<ImportRecordsRequest> = /*@__PURE__*/
-  messageDesc(file_memoryd_v1_admin_service, 25);
+  messageDesc(file_memoryd_v1_admin_service, 27);
 
 /**
  * What came of them.
@@ -1111,7 +1188,7 @@ export type ImportRecordsResponse = Message<"memoryd.v1.ImportRecordsResponse"> 
  * Use `create(ImportRecordsResponseSchema)` to create a new message.
  */
 export const ImportRecordsResponseSchema: GenMessage<ImportRecordsResponse> = /*@__PURE__*/
-  messageDesc(file_memoryd_v1_admin_service, 26);
+  messageDesc(file_memoryd_v1_admin_service, 28);
 
 /**
  * For operators; served on the admin socket only.
@@ -1224,6 +1301,18 @@ export const AdminService: GenService<{
     methodKind: "unary";
     input: typeof ListOwnersRequestSchema;
     output: typeof ListOwnersResponseSchema;
+  },
+  /**
+   * Pages through the memories of a user or a chat that were deleted and can be restored, newest first. Idempotent. The
+   * caller must be on the admin socket. Errors: INVALID_ARGUMENT (INVALID_FIELD): user_id or chat_id is malformed, or
+   * both or neither are given. INVALID_ARGUMENT (PAGE_TOKEN_INVALID): list again from the start.
+   *
+   * @generated from rpc memoryd.v1.AdminService.ListDeletedMemories
+   */
+  listDeletedMemories: {
+    methodKind: "unary";
+    input: typeof ListDeletedMemoriesRequestSchema;
+    output: typeof ListDeletedMemoriesResponseSchema;
   },
   /**
    * Returns figures of the daemon in the text format of Prometheus: how long calls take, how much is stored, what
