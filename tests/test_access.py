@@ -195,10 +195,8 @@ def test_a_method_without_a_rule_stops_the_daemon_at_its_start():
         list(methods_of(service, object(), rules))
 
 
-ACTING_FOR = {
-    "MemoryService/ImportMemories", "ConversationService/ImportMessages", "NoteService/ImportNotes",
-    "AdminService/ListDeletedMemories",
-}  # fmt: skip
+IMPORTS = {"MemoryService/ImportMemories", "ConversationService/ImportMessages", "NoteService/ImportNotes"}
+ACTING_FOR = {*IMPORTS, "AdminService/ListDeletedMemories"}
 """What the host alone does, for someone."""
 
 
@@ -213,7 +211,7 @@ def test_whatever_changes_something_is_marked_so():
     assert changing == {
         "MemoryService/AddMemory", "MemoryService/BatchAddMemories", "MemoryService/DeleteMemory",
         "MemoryService/RestoreMemory", "MemoryService/DeleteMemories", "MemoryService/CorrectMemory",
-        "MemoryService/ConfirmMemory", "MemoryService/UpdateMemory", *ACTING_FOR,
+        "MemoryService/ConfirmMemory", "MemoryService/UpdateMemory", *IMPORTS,
         "EntityService/RenameEntity", "EntityService/SetEntityType",
         "EntityService/MergeEntities", "EntityService/UnmergeEntity", "EntityService/ForgetPerson",
         "AdminService/RunDecay", "ConsolidationService/GetSessionMessages", "ConsolidationService/SaveFacts",
