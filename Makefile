@@ -9,7 +9,7 @@ SERVICES := $(filter %_service.proto,$(PROTOS))
 DATA ?=
 JOBS ?= 3  # tests at a time: on two cores, a third uses what the others wait
 
-.PHONY: typescript test-typescript openapi openapi-check reference reference-check site site-check web-tools screenshots other-python help setup demo serve test quick check proto stubs-check client client-check completion completion-check graph graph-check lint types architecture bench eval ablate tune compare compare-others test-llm test-mcp test-adapters train-readers fuzz properties soak dashboard faults crash attack mutants lock wheel release model-wheel deb test-deb test-image clean
+.PHONY: typescript test-typescript openapi openapi-check reference reference-check site site-check web-tools screenshots other-python help setup demo serve test quick check proto stubs-check client client-check completion completion-check graph graph-check lint types architecture bench eval ablate tune compare compare-others test-llm test-mcp test-adapters train-readers fuzz properties soak dashboard faults crash crash-postgres attack mutants lock wheel release model-wheel deb test-deb test-image clean
 
 help:  ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -243,6 +243,9 @@ faults: $(READY)  ## Every kind of fault of a disk on every file of a daemon (4 
 
 crash: $(READY)  ## Kill the daemon 500 times and look for what it lost; 200 times with its disk (about an hour)
 	MEMORYD_KILLS=500 MEMORYD_TALK_KILLS=50 MEMORYD_LEARNING_KILLS=15 MEMORYD_DISK_KILLS=200 $(BIN)/python -m pytest tests/test_crash.py tests/test_talk_crash.py tests/test_learning_crash.py tests/test_backup_crash.py
+
+crash-postgres: $(READY)  ## Kill a PostgreSQL server, and who writes to it, 200 times (some minutes)
+	MEMORYD_PG_KILLS=200 $(BIN)/python -m pytest -s tests/test_postgres_crash.py
 
 attack: $(READY)  ## Attack the daemon from other sandboxes, at full size (minutes; as root, or most is skipped)
 	MEMORYD_ATTACK=full $(BIN)/python -m pytest tests/attack

@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from itertools import count
 from pathlib import Path
@@ -121,6 +121,15 @@ class Server:
             ["ps", "-o", "pid=", "--ppid", str(self.process.pid)], capture_output=True, text=True, check=False
         )
         return [self.process.pid, *map(int, told.stdout.split())]
+
+    def cpu_s(self) -> float:
+        """CPU seconds so far of it and of its children, of those that live."""
+        ticks = 0
+        for pid in self._pids():
+            with suppress(FileNotFoundError):
+                parts = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+                ticks += int(parts[11]) + int(parts[12])
+        return ticks / os.sysconf("SC_CLK_TCK")
 
     def kill(self) -> None:
         """Kill it and its children with -9: as a crash of the machine, but for what the system has not written yet."""

@@ -34,6 +34,7 @@ from tests.bench.inspector import inspector
 from tests.bench.mcp import mcp
 from tests.bench.night import endpoint, night
 from tests.bench.notes import notes
+from tests.bench.postgres import postgres
 from tests.bench.report import HEAD, compare_with, cpu_s, one, quantile, row, rss_mb, scratch
 from tests.bench.scaling import scaling
 from tests.bench.seed import fill, sentences
@@ -347,7 +348,7 @@ def main() -> None:
         default="",
         help="comma-separated: start,cold,search,sentences,rss,cli,add,beside,batch,million,"
         "identity,listeners,flood,judged,upkeep,crowd,callers,embedding,reembed,append,talk,context,pages,night,endpoint,scaling,"
-        "backup,metrics,notes,mcp,imports,inspector,http,typescript",
+        "backup,metrics,notes,mcp,imports,inspector,http,typescript,postgres",
     )
     parser.add_argument("--chart", type=Path, help="write the curves of scaling as a picture (SVG)")
     args = parser.parse_args()
@@ -369,6 +370,7 @@ def main() -> None:
         "http": http,
         "typescript": typescript,
         "inspector": lambda: inspector(quick=args.quick),
+        "postgres": lambda: postgres(quick=args.quick),
         "imports": lambda: imports(quick=args.quick),
         "scaling": lambda: scaling(quick=args.quick, chart=args.chart),
     }

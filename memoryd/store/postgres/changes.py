@@ -9,6 +9,7 @@ from typing import Any
 from memoryd.model.change import ChangeSet
 from memoryd.model.scope import Owner
 from memoryd.store import rows
+from memoryd.store.postgres.arrays import array_of
 from memoryd.store.postgres.conversation_writes import purge_talk, write_conversation
 from memoryd.store.postgres.heads import Moved, move_heads
 from memoryd.store.postgres.note_writes import purge_notes, write_notes
@@ -92,7 +93,8 @@ def _insert(statements: Statements, key: uuid.UUID, change: ChangeSet) -> None:
         statements.add(f"{into} SELECT %s::uuid, {marks}, h.seq, h.seq, h.seq FROM {head}", key, *made[0], key)
         return
     arrays = ", ".join(f"%s::{TYPES.get(name, 'text')}[]" for name in MEMORY_COLUMNS)
-    columns = map(list, zip(*made, strict=True))
+    values = zip(MEMORY_COLUMNS, zip(*made, strict=True), strict=True)
+    columns = (array_of(TYPES.get(name, "text"), column) for name, column in values)
     statements.add(
         f"{into} SELECT %s::uuid, t.*, h.seq, h.seq, h.seq FROM {head}, unnest({arrays}) AS t", key, key, *columns
     )
@@ -103,13 +105,14 @@ def _update(statements: Statements, key: uuid.UUID, change: ChangeSet) -> None:
     made = [rows.entry_row(entry, 0) for entry in entries.values()]
     columns = ("id", *UPDATED)
     assigned = ", ".join(f"{name} = c.{name}" for name in UPDATED)
+    values = (array_of(TYPES.get(name, "text"), [row[name] for row in made]) for name in columns)
     arrays = ", ".join(f"%s::{TYPES.get(name, 'text')}[]" for name in columns)
     statements.add(
         "WITH old AS (SELECT id, text_bytes FROM memories WHERE owner_id = %s AND id = ANY(%s)),"
         f" new AS (UPDATE memories AS m SET {assigned}, commit_seq = {head_of(MEMORIES)}"
         f" FROM unnest({arrays}) AS c({', '.join(columns)}) WHERE m.owner_id = %s AND m.id = c.id"
         " RETURNING m.id, m.grant_id, m.create_time::date AS day, m.text_bytes)" + COUNT_MEMORIES,
-        key, list(entries), key, *([row[name] for row in made] for name in columns), key, key,
+        key, list(entries), key, *values, key, key,
     )  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from memoryd.model.change import ConversationChange
 from memoryd.model.conversation import Thread, place_of
 from memoryd.store import rows
 from memoryd.store.conversation_rows import message_row, session_row, thread_row
+from memoryd.store.postgres.arrays import array_of
 from memoryd.store.postgres.receipts import forget_names
 from memoryd.store.postgres.statements import MESSAGES, Statements, head_of, owner_columns, packed
 from memoryd.store.postgres.usage import COUNT_OFF, count_gone, drop_empty
@@ -81,7 +82,8 @@ def _append(statements: Statements, key: uuid.UUID, talk: ConversationChange, pl
         f" SELECT %s::uuid, f.number + t.n - 1, {', '.join(f't.{name}' for name in MESSAGE)}, h.seq"
         f" FROM feed_number(%s) AS f(number), {head_of(MESSAGES)} AS h(seq),"
         f" unnest({arrays}) WITH ORDINALITY AS t({', '.join(MESSAGE)}, n)",
-        key, place, key, *([row[name] for row in made] for name in MESSAGE),
+        key, place, key,
+        *(array_of(MESSAGE_TYPES.get(name, "text"), [row[name] for row in made]) for name in MESSAGE),
     )  # fmt: skip
 
 

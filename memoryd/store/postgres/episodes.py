@@ -16,9 +16,8 @@ from memoryd.model.commits import Snapshot
 from memoryd.model.scope import Owner
 from memoryd.model.trust import Trust
 from memoryd.store.loading import MessageBatches, Rows
-from memoryd.store.postgres.columns import blobs_of, integers_of, one_row, rows_in
+from memoryd.store.postgres.columns import blobs_of, integers_of, one_row, rows_in, times_of
 from memoryd.store.postgres.connect import Row
-from memoryd.store.postgres.queries import microseconds
 from memoryd.store.postgres.statements import MESSAGES, owner_key
 
 __all__ = ["read_messages"]
@@ -26,6 +25,7 @@ __all__ = ["read_messages"]
 T = TypeVar("T")
 Connect = Callable[[], psycopg.Connection[Row]]
 TEXTS = ("thread_id", "id", "content", "details", "grant_id", "traits", "terms")
+READ = (integers_of, integers_of, times_of)
 MOST_VECTORS = 1024  # that are read at a time: with those of tokens up to 36 MB
 _WEIGHTS = {trust.value: trust.weight for trust in Trust}
 
@@ -75,18 +75,19 @@ def _batches(con: psycopg.Connection[Row], owner: Owner, known: Rows, wanted: Ve
     key = owner_key(owner)
     vectors = _vectors(lambda: con, key, wanted) if wanted.texts else None
     loading = MessageBatches(owner, known.numbers, vectors, wanted)
-    numbers = ("number", "seq", microseconds("create_time"))
-    columns = ", ".join(f"array_agg({sql} ORDER BY number)" for sql in (*TEXTS, *numbers))
+    numbers = ("number", "seq", "create_time")
+    columns = ", ".join(f"array_agg({sql})" for sql in (*TEXTS, *numbers))
+    rows = "messages WHERE owner_id = %s AND number >= %s AND number <= %s ORDER BY number"
     details = _Details()
     for first, last in known.windows():
         found = one_row(
             con,
-            f"SELECT {columns} FROM messages WHERE owner_id = %s AND number >= %s AND number <= %s",
+            f"SELECT {columns} FROM (SELECT * FROM {rows}) AS m",
             [key, first, last],
             len(TEXTS),
         )
         values: dict[str, list[Any]] = dict(zip(TEXTS, found, strict=False))
-        order, seqs, created = map(integers_of, found[len(TEXTS) :])
+        order, seqs, created = (read(one) for read, one in zip(READ, found[len(TEXTS) :], strict=True))
         told = [details[text] for text in values["details"]]
         values |= {
             "seq": seqs.tolist(),
@@ -103,12 +104,12 @@ def _vectors(connect: Connect, key: uuid.UUID, wanted: VectorsWanted) -> Iterato
     """Yield the vectors of an owner's messages that have any, by their numbers."""
     if not wanted.dimensions:
         return
-    tokens = "array_agg(token_vectors ORDER BY number)" if wanted.tokens else "NULL"
+    tokens = "array_agg(token_vectors)" if wanted.tokens else "NULL"
     sql = (
-        "SELECT array_agg(number ORDER BY number), string_agg(vector, ''::bytea ORDER BY number),"
-        f" array_agg(window_vectors ORDER BY number), {tokens} FROM (SELECT * FROM message_vectors"
-        " WHERE owner_id = %s AND number > %s AND fingerprint = %s AND length(vector) = %s"
-        f" ORDER BY number LIMIT {MOST_VECTORS}) AS next_ones"
+        "SELECT array_agg(number), string_agg(vector, ''::bytea),"
+        f" CASE WHEN count(window_vectors) > 0 THEN array_agg(window_vectors) END, {tokens}"
+        " FROM (SELECT * FROM message_vectors WHERE owner_id = %s AND number > %s AND fingerprint = %s"
+        f" AND length(vector) = %s ORDER BY number LIMIT {MOST_VECTORS}) AS next_ones"
     )
     after = 0
     while True:

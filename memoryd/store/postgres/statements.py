@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.model.scope import Owner
+from memoryd.store.postgres.arrays import array_of
 
 __all__ = [
     "MEMORIES",
@@ -54,7 +55,7 @@ class Statements(list[Statement]):
             self.add(f"INSERT INTO {table} ({columns}) VALUES ({marks}) {tail}", *table_rows[0].values())
             return
         arrays = ", ".join(f"%s::{types.get(name, 'text')}[]" for name in names)
-        values = ([row[name] for row in table_rows] for name in names)
+        values = (array_of(types.get(name, "text"), [row[name] for row in table_rows]) for name in names)
         self.add(f"INSERT INTO {table} ({columns}) SELECT * FROM unnest({arrays}) {tail}", *values)
 
 
