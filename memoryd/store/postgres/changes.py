@@ -14,6 +14,7 @@ from memoryd.store.postgres.conversation_writes import purge_talk, write_convers
 from memoryd.store.postgres.heads import Moved, move_heads
 from memoryd.store.postgres.note_writes import purge_notes, write_notes
 from memoryd.store.postgres.receipts import forget_names, forget_old_requests, write_request
+from memoryd.store.postgres.skew import Skew
 from memoryd.store.postgres.statements import MEMORIES, Statements, head_of, owner_key, packed
 from memoryd.store.postgres.usage import COUNT_MEMORIES, COUNT_OFF, count_change, drop_empty, forget_written
 from memoryd.store.postgres.work_writes import purge_work, write_work
@@ -34,8 +35,12 @@ TYPES = {
 }
 
 
-def planned(changes: Sequence[ChangeSet]) -> tuple[Statements, list[Moved]]:
-    """Return the statements of change sets, and which of them return what number; Contended as of Commits.write."""
+def planned(changes: Sequence[ChangeSet], skew: Skew) -> tuple[Statements, list[Moved]]:
+    """
+    Return the statements of change sets, and which of them return what number; Contended as of Commits.write.
+
+    Leases are written in the server's time.
+    """
     statements = Statements()
     moved = move_heads(statements, changes)
     place = 0
@@ -43,7 +48,7 @@ def planned(changes: Sequence[ChangeSet]) -> tuple[Statements, list[Moved]]:
         owner = change.owner
         if owner is not None:
             place = _write_owned(statements, owner, change, place)
-        write_work(statements, change)
+        write_work(statements, change, skew)
         _write_grants(statements, change)
         if change.forget_requests_before is not None:
             forget_old_requests(statements, change.forget_requests_before)

@@ -21,6 +21,7 @@ from memoryd.store.postgres.changes import planned
 from memoryd.store.postgres.connect import NOTHING, Connections, Row, explained
 from memoryd.store.postgres.heads import Moved
 from memoryd.store.postgres.joined import Joined
+from memoryd.store.postgres.skew import Skew
 from memoryd.store.postgres.statements import MEMORIES, MESSAGES, NOTES, Statements, owner_key
 from memoryd.store.receipt_rows import recorded_of
 
@@ -74,8 +75,8 @@ class PostgresFeed:
 class PostgresCommits:
     """Takes change sets."""
 
-    def __init__(self, connections: Connections, journal: Journal | None) -> None:
-        self._connections, self._journal = connections, journal
+    def __init__(self, connections: Connections, journal: Journal | None, skew: Skew) -> None:
+        self._connections, self._journal, self._skew = connections, journal, skew
         heads = Joined(self._read_heads)
         self.memories = PostgresFeed(connections, heads, MEMORIES)
         self.messages = PostgresFeed(connections, heads, MESSAGES)
@@ -87,15 +88,17 @@ class PostgresCommits:
             "SELECT owner_id, feed, commit_seq, newest_create_time, purge_seq FROM heads WHERE owner_id = ANY(%s)",
             [list({key for key, _ in keys})],
         )
-        heads = dict.fromkeys(wanted, Head())
+        heads = dict.fromkeys(wanted, Head(is_exact=True))
         for key, feed, seq, newest, purge_seq in found:
             if (key, feed) in keys:
-                heads[keys[key, feed]] = Head(seq, None if newest is None else rows.aware(newest), purge_seq)
+                heads[keys[key, feed]] = Head(
+                    seq, None if newest is None else rows.aware(newest), purge_seq, is_exact=True
+                )
         return heads
 
     async def write(self, *changes: ChangeSet) -> None:
         check_owners(changes)
-        statements, moved = planned(changes)
+        statements, moved = planned(changes, self._skew)
         writing = asyncio.ensure_future(self._commit(changes, statements, moved))
         await asyncio.shield(writing)  # whoever gave up waiting has a commit that is whole or not there
 

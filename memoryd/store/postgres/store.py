@@ -18,6 +18,7 @@ from memoryd.store.postgres.memories import PostgresMemories
 from memoryd.store.postgres.notes import PostgresNotes
 from memoryd.store.postgres.opening import Opened
 from memoryd.store.postgres.owners import PostgresGrants, PostgresOwners, PostgresPeople
+from memoryd.store.postgres.skew import Skew
 from memoryd.store.postgres.work import PostgresWork
 
 __all__ = ["PostgresStore"]
@@ -31,17 +32,20 @@ class PostgresStore:
     files: FileBacked | None = None
     is_shared = True
 
-    def __init__(self, settings: Settings, opened: Opened, *, journal: Journal | None = None) -> None:
+    def __init__(
+        self, settings: Settings, opened: Opened, *, journal: Journal | None = None, skew: Skew | None = None
+    ) -> None:
         """Take a database that was opened; nothing is connected before the first call."""
+        skew = skew or Skew()
         self.opened = opened
         self.connections = Connections(settings)
-        self.commits = PostgresCommits(self.connections, journal)
+        self.commits = PostgresCommits(self.connections, journal, skew)
         self.memories = PostgresMemories(self.connections)
         self.conversations = PostgresConversations(self.connections)
         self.people = PostgresPeople(self.connections)
         self.notes = PostgresNotes(self.connections)
         self.grants = PostgresGrants(self.connections)
-        self.work = PostgresWork(self.connections)
+        self.work = PostgresWork(self.connections, skew)
         self.owners = PostgresOwners(self.connections)
 
     @property

@@ -11,6 +11,7 @@ from memoryd.model.scope import Owner
 from memoryd.model.work import CounterName, Lease, Run, Work, WorkState
 from memoryd.store import rows
 from memoryd.store.postgres.connect import Connections
+from memoryd.store.postgres.skew import Skew
 from memoryd.store.postgres.statements import owner_key
 from memoryd.store.postgres.work_writes import NO_DAY
 from memoryd.store.work_rows import PROPOSAL_COLUMNS, RUN_COLUMNS, WORK_COLUMNS, proposal_of, run_of, work_of
@@ -21,16 +22,19 @@ __all__ = ["PostgresWork"]
 class PostgresWork:
     """Work, runs, proposals, marks, leases and counters as rows."""
 
-    def __init__(self, connections: Connections) -> None:
-        self._rows = connections.rows
+    def __init__(self, connections: Connections, skew: Skew) -> None:
+        self._rows, self._skew = connections.rows, skew
 
     async def marks(self) -> dict[str, datetime]:
         found = await self._rows("SELECT name, time FROM marks")
         return {name: time.replace(tzinfo=UTC) for name, time in found}
 
     async def leases(self) -> dict[str, Lease]:
+        [(now,)] = await self._rows("SELECT clock_timestamp()")
+        self._skew.note(now)
         found = await self._rows("SELECT name, holder, until FROM leases")
-        return {name: Lease(name, holder, until.replace(tzinfo=UTC)) for name, holder, until in found}
+        leases = (Lease(name, holder, until.replace(tzinfo=UTC)) for name, holder, until in found)
+        return {lease.name: self._skew.told(lease) for lease in leases}
 
     async def counters(self) -> dict[CounterName, int]:
         found = await self._rows("SELECT name, day, value FROM counters")

@@ -9,6 +9,7 @@ from memoryd.model.change import PURGE, ChangeSet
 from memoryd.model.work import RunState
 from memoryd.store import rows
 from memoryd.store.postgres.heads import locked
+from memoryd.store.postgres.skew import Skew
 from memoryd.store.postgres.statements import Statements, owner_columns, owner_key
 from memoryd.store.work import MOST_RUNS
 from memoryd.store.work_rows import PROPOSAL_COLUMNS, proposal_row, run_row, work_details
@@ -21,7 +22,7 @@ LEASED = "someone else has leased it"
 COUNTED = "another daemon has done this work meanwhile"
 
 
-def write_work(statements: Statements, change: ChangeSet) -> None:
+def write_work(statements: Statements, change: ChangeSet, skew: Skew) -> None:
     """Write how far work has come; the server raises where marks, leases or counters are not as they were."""
     for work in sorted(change.work, key=lambda one: (repr(one.owner), one.kind, one.thread_id)):
         owned = owner_columns(work.owner)
@@ -43,7 +44,7 @@ def write_work(statements: Statements, change: ChangeSet) -> None:
     for proposal in change.decided:
         key = owner_key(proposal.owner)
         statements.add("DELETE FROM proposals WHERE owner_id = %s AND id = %s", key, proposal.id)
-    _write_marks(statements, change)
+    _write_marks(statements, change, skew)
     _write_runs(statements, change)
 
 
@@ -68,7 +69,7 @@ def _write_runs(statements: Statements, change: ChangeSet) -> None:
             )  # fmt: skip
 
 
-def _write_marks(statements: Statements, change: ChangeSet) -> None:
+def _write_marks(statements: Statements, change: ChangeSet, skew: Skew) -> None:
     if change.marks_before or change.leases or change.counters_before:  # rare; also what is not there yet is locked
         statements.add(locked("work"))
     for name, before in change.marks_before.items():
@@ -85,7 +86,7 @@ def _write_marks(statements: Statements, change: ChangeSet) -> None:
     for lease in change.leases:
         if lease.name in change.leases_before:
             held = change.leases_before[lease.name]
-            until = None if held is None else rows.naive(held.until)
+            until = None if held is None else rows.naive(skew.stored(held).until)
             holder = None if held is None else held.holder
             _check(statements, "SELECT until FROM leases WHERE name = %s", "timestamp", LEASED, [lease.name, until])
             _check(statements, "SELECT holder FROM leases WHERE name = %s", "text", LEASED, [lease.name, holder])
@@ -94,7 +95,7 @@ def _write_marks(statements: Statements, change: ChangeSet) -> None:
         statements.add(
             "INSERT INTO leases VALUES (%s, %s, %s) ON CONFLICT (name) DO UPDATE SET holder = excluded.holder,"
             " until = excluded.until",
-            lease.name, lease.holder, rows.naive(lease.until),
+            lease.name, lease.holder, rows.naive(skew.stored(lease).until),
         )  # fmt: skip
     counted = "SELECT value FROM counters WHERE name = %s AND day = %s"
     for counter, value in change.counters_before.items():
