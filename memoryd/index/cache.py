@@ -125,12 +125,10 @@ class ScopeIndexes:
             if owner in self._pending:
                 await asyncio.shield(self._pending[owner].task)
                 continue
-            seen = index.commit_seq
-            head = await self._feed.head(owner)
+            seen, head = index.commit_seq, await self._feed.head(owner)
             if head.is_exact and seen > head.commit_seq:  # the store was brought back to an earlier state
                 self._drop(owner)
-                continue
-            if index.commit_seq >= head.commit_seq:
+            elif index.commit_seq >= head.commit_seq:
                 if owner in self._ready:
                     self._ready.move_to_end(owner)
                     self._measure(owner, index)
@@ -145,10 +143,9 @@ class ScopeIndexes:
         """
         dropped = 0
         for owner, index in list(self._ready.items()):
-            seen = index.commit_seq
-            head = await self._feed.head(owner)
-            is_over = head.purge_seq > index.commit_seq or (head.is_exact and seen > head.commit_seq)
-            if is_over and self._ready.get(owner) is index:
+            seen, head = index.commit_seq, await self._feed.head(owner)
+            is_behind = head.purge_seq > index.commit_seq
+            if (is_behind or (head.is_exact and seen > head.commit_seq)) and self._ready.get(owner) is index:
                 self._drop(owner)
                 dropped += 1
         for callback in self._when_lost:
