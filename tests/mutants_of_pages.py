@@ -9,6 +9,7 @@ SITE, PARTS, PAGES = (
 )
 DOOR, BODIES, TURNS = "tests/test_http_door.py", "tests/test_http_bodies.py", "tests/test_http_turns.py"
 SERVER, MEANWHILE = "tests/test_web_server.py", "tests/test_inspector_meanwhile.py"
+UNDO = "tests/test_inspector_undo.py"
 TERMS = "tests/test_filter_terms.py tests/conformance/test_knowledge.py"
 
 MUTANTS_OF_PAGES = [
@@ -112,6 +113,15 @@ MUTANTS_OF_PAGES = [
     ("memoryd/domain/retrieval/recall.py", "    if not query.without_recall:", "    if True:", "tests/test_daemon.py"),
     ("memoryd/inspector/view.py", 'if self.form.get("shown", "") == mark:', "if True:", MEANWHILE),
     ("memoryd/inspector/pages/people.py", "changed != former.name", "False", MEANWHILE),
+    ("memoryd/inspector/pages/memory.py", 'stored_mark(kept) != view.form.get("undoes", "")', "False", UNDO),
+    ("memoryd/inspector/pages/memory.py", "ended.state is not State.SUPERSEDED", "False", UNDO),
+    (
+        "memoryd/inspector/pages/memory.py",
+        'view.form.get("seen", _labels_of(former)) != _labels_of(former)',
+        "False",
+        UNDO,
+    ),
+    ("memoryd/inspector/pages/notes.py", "if text == sent_as(kept.text):", "if False:", UNDO),
     ("memoryd/inspector/pages/memory.py", "changed != _labels_of(former)", "False", MEANWHILE),
     ("memoryd/inspector/pages/memory.py", "set(memory.contested_with) - set(pairs.split())", "set[str]()", MEANWHILE),
     ("memoryd/inspector/pages/context.py", "if _place(thread) == wanted", "if thread.id == wanted", MEANWHILE),

@@ -326,7 +326,7 @@ def test_what_was_typed_into_a_form_that_is_refused_can_be_sent_again(site, alic
     labels = f"memories/{kept.id}/labels"
     answer = sent(site, labels, alice, page, tags="alpha\n" + "b" * 80, category="food", a_line="1")
     told = read(answer.text)
-    assert "“Tags” is 80 bytes" in shown(told)
+    assert "“Tags” (number 2) is 80 bytes" in shown(told)
     [form] = told.find("main")[0].find("form")
     fields = {one.attributes["name"]: one.attributes["value"] for one in form.find("input")}
     assert ("alpha\n" + "b" * 80, "food") == (form.find("textarea")[0].text.lstrip("\n"), fields["category"])

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from memoryd.inspector.sources import Sources
 
 __all__ = [
-    "LABELS", "OWNER_FIELDS", "PAGES", "Session", "View", "Whose", "environment", "in_words_of", "mark_of",
+    "LABELS", "OWNER_FIELDS", "PAGES", "Session", "View", "Whose", "environment", "in_words_of", "mark_of", "sent_as",
 ]  # fmt: skip
 
 MOST_FORM = 4 << 20  # bytes: a note of 256 KiB, each byte written as three, and more
@@ -127,12 +127,19 @@ def in_words_of(error: MemorydError, labels: Mapping[str, str] = LABELS) -> str:
     """Return what is wrong with a form, where it can with the labels of its fields instead of their names."""
     text = error.message
     label = labels.get(re.sub(r"^(filter|scope)\.|\[\d+\]$", "", error.field), "")
+    if label.endswith("s") and (place := re.search(r"\[(\d+)\]$", error.field)):
+        text = text.replace(error.field, f"{error.field} (number {int(place[1]) + 1})", 1)
     if label and text.startswith(error.field):
         text = f"“{label}”{text.removeprefix(error.field)}"
     for name, other in labels.items():
         if "_" in name:  # no word of the sentence around it
             text = re.sub(rf"\b{name}\b", f"“{other}”", text)
     return text
+
+
+def sent_as(text: str) -> str:
+    """Return a text as a form sends it back where no one has changed it: a browser has one end of a line."""
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def mark_of(*told: object) -> str:

@@ -70,7 +70,9 @@ def check_text(value: str, name: str, *, limit: int, required: bool = False) -> 
     if not isinstance(value, str):
         raise InvalidArgument(f"{name} must be text, not {type(value).__name__}", field=name)
     if len(value) > 2 * limit:  # before any work: NFC never shrinks text below a third of its bytes
-        raise LimitExceeded(f"{name} has {len(value)} characters; the limit is {limit} bytes", field=name, limit=name)
+        raise LimitExceeded(
+            f"{name} has {len(value)} characters, more than {limit} bytes, the limit", field=name, limit=name
+        )
     if _has_too_many_marks(value):  # NFC sorts them in the square of their number
         raise InvalidArgument(f"{name} has more than {MOST_MARKS} combining marks in a row", field=name)
     text = value if value.isascii() else unicodedata.normalize("NFC", value)

@@ -43,7 +43,19 @@ async def _show(view: View) -> Response:
     others = await contesting(view, page.memories)
     pairs = [(one, other) for one in page.memories for other in others[one.id] if is_newer(one, other)]
     at = max(0, min(view.number("at"), len(pairs) - 1))
-    return view.page("contested.html", pairs=pairs, at=at, next_token=page.next_page_token)
+    why = await _why(view, *pairs[at]) if pairs else ""
+    return view.page("contested.html", pairs=pairs, at=at, next_token=page.next_page_token, why=why)
+
+
+async def _why(view: View, newer: ShownMemory, older: ShownMemory) -> str:
+    """Return why two memories contest each other, in words."""
+    noted = newer.judgement
+    if noted is not None and noted.evidence == older.id:
+        return f"{noted.rule}: {noted.reason}" if noted.reason else noted.rule
+    for one in await view.host.detect_conflicts(newer):
+        if one.memory.id == older.id and one.rule:
+            return f"{one.rule}: {one.reason}" if one.reason else one.rule
+    return "no rule was noted for this pair: the newer one has several, and tells the last"
 
 
 async def _decide(view: View) -> Response:

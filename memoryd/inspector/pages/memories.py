@@ -11,7 +11,8 @@ from starlette.responses import Response
 
 from memoryd.errors import InvalidArgument, LimitExceeded
 from memoryd.inspector.view import LABELS as VIEW_LABELS
-from memoryd.inspector.view import View, in_words_of
+from memoryd.inspector.view import View, in_words_of, mark_of
+from memoryd.model.memory import ShownMemory
 
 PAGE_SIZE = 50
 FIRST_YEAR, LAST_YEAR = 2, 9998  # of days: there are hours of another day before and after
@@ -107,6 +108,11 @@ def counted(ids: Sequence[str]) -> str:
     return f"memory {ids[0][:8]}" if len(ids) == 1 else f"{len(ids)} memories"
 
 
+def stored_mark(memory: ShownMemory) -> str:
+    """Return a mark of what a memory is, by which Undo sees whether others have changed it."""
+    return mark_of(memory.content, memory.state.value, memory.protected, memory.tags, memory.category)
+
+
 WHY_REFUSED = {
     "secret": "it holds a credential; take that out",
     "forgotten": "what it says was forgotten, and is not learnt again",
@@ -140,7 +146,10 @@ async def _add(view: View) -> Response:
     contested = f"; it contradicts {counted(result.contested_ids)}" if result.contested_ids else ""
     done = "stored" if result.outcome.value in {"inserted", "superseded"} else result.outcome.value
     undo = view.item_url("memories", result.memory.id, "undo") if done == "stored" else ""
-    view.say(f"{done} {result.memory.id[:8]}{replaces}{contested}", undo=undo, restore=" ".join(result.superseded_ids))
+    view.say(
+        f"{done} {result.memory.id[:8]}{replaces}{contested}",
+        undo=undo, restore=" ".join(result.superseded_ids), undoes=stored_mark(result.memory),
+    )  # fmt: skip
     return view.back("memories")
 
 

@@ -11,11 +11,12 @@ from starlette.responses import Response
 from memoryd.errors import Conflict, InvalidArgument, LimitExceeded, NotFound
 from memoryd.inspector.digests import digests_of
 from memoryd.inspector.pages.contested import is_newer
-from memoryd.inspector.pages.memories import counted, refused
-from memoryd.inspector.view import View, in_words_of, mark_of
-from memoryd.model.memory import ShownMemory
+from memoryd.inspector.pages.memories import counted, refused, stored_mark
+from memoryd.inspector.view import View, in_words_of, mark_of, sent_as
+from memoryd.model.memory import ShownMemory, State
 
 MOST_HISTORY = 40  # steps that are shown
+CHANGED_LABELS = "Its labels have changed meanwhile: they stand above, and what you typed below."
 
 
 async def _shown(view: View, status: int = 200, error: str = "") -> Response:
@@ -27,8 +28,11 @@ async def _shown(view: View, status: int = 200, error: str = "") -> Response:
     history, conflicts, is_thread_there = await asyncio.gather(
         view.client.history(memory.id), view.host.detect_conflicts(memory), _is_thread_there(view, memory)
     )
+    near = {one.memory.id for one in conflicts}
+    rivals = [await _there(view, one) for one in memory.contested_with if one not in near]
     return view.page(
-        "memory.html", status, memory=memory, history=history.memories[-MOST_HISTORY:], missing_ids=history.missing_ids,
+        "memory.html", status, memory=memory, rivals=[one for one in rivals if one], labels=_labels_of(memory),
+        history=history.memories[-MOST_HISTORY:], missing_ids=history.missing_ids,
         is_thread_there=is_thread_there,
         earlier_count=max(0, len(history.memories) - MOST_HISTORY), conflicts=conflicts, error=error,
         action=lambda name: view.item_url("memories", memory.id, name),
@@ -51,14 +55,22 @@ async def _show(view: View) -> Response:
 
 
 async def _correct(view: View) -> Response:
+    content = view.form.get("content", "")
+    kept = await _there(view, view.part("id"))
+    if kept is not None and content.strip() and content == sent_as(kept.content):
+        view.say("it says that already")
+        return view.to(view.item_url("memories", kept.id))
     try:
-        result = await view.client.correct(view.part("id"), view.form.get("content", ""))
+        result = await view.client.correct(view.part("id"), content)
     except (InvalidArgument, LimitExceeded, Conflict) as error:
         return await _shown(view, 400, in_words_of(error, {"content": "What it should say"}))
     if result.memory is None:
         return await _shown(view, 400, refused(result.rejection))
     undo = view.item_url("memories", result.memory.id, "undo")
-    view.say("corrected; the former words are in its history", undo=undo, restore=" ".join(result.superseded_ids))
+    view.say(
+        "corrected; the former words are in its history",
+        undo=undo, restore=" ".join(result.superseded_ids), undoes=stored_mark(result.memory),
+    )  # fmt: skip
     return view.to(view.item_url("memories", result.memory.id))
 
 
@@ -69,9 +81,20 @@ async def _confirm(view: View) -> Response:
     return view.to(view.came_from(view.item_url("memories", done.memory.id)))
 
 
+async def _there(view: View, memory_id: str) -> ShownMemory | None:
+    try:
+        return await view.client.get(memory_id)
+    except NotFound:
+        return None
+
+
 async def _undo(view: View) -> Response:
-    """Take back what was just stored, and let what it had replaced hold again."""
+    """Take back what was just stored, and let what it had replaced hold again, unless others have changed it."""
     memory_id = view.part("id")
+    kept = await _there(view, memory_id)
+    if kept is None or stored_mark(kept) != view.form.get("undoes", ""):
+        view.say("that was not undone: it has changed meanwhile", tone="fault")
+        return view.to(view.item_url("memories", memory_id))
     await view.client.delete(memory_id)
     former = view.form.get("restore", "").split()
     for one in former:
@@ -119,15 +142,27 @@ async def _delete(view: View) -> Response:
 
 
 async def _restore(view: View) -> Response:
+    pairs = view.form.get("pairs")
+    ended = await _there(view, view.part("id")) if pairs is not None else None
+    if pairs is not None and (ended is None or ended.state is not State.SUPERSEDED):
+        view.say("that was not undone: what had ended has changed meanwhile", tone="fault")
+        return view.to(view.came_from(view.url("contested")))
     memory = await view.client.restore(view.part("id"))
-    if (pairs := view.form.get("pairs")) is not None:  # what was decided before stays decided
-        for other_id in set(memory.contested_with) - set(pairs.split()):
-            other = await view.client.get(other_id)
-            newer, older = (memory, other) if is_newer(memory, other) else (other, memory)
-            await view.host.resolve_conflict(newer, older.id, Resolution.KEEP_BOTH)
+    lost = await _as_before(view, memory, set(pairs.split())) if pairs is not None else ""
     still = "; something newer still replaces it" if memory.superseded_by else ""
-    view.say(f"took back {memory.id[:8]}{still}")
+    view.say(f"took back {memory.id[:8]}{still}{lost}")
     return view.to(view.came_from(view.item_url("memories", memory.id)))
+
+
+async def _as_before(view: View, memory: ShownMemory, pairs: set[str]) -> str:
+    """Let a memory that came back contest what it had contested and no more; return what cannot be had, in words."""
+    contested = set(memory.contested_with)
+    for other_id in contested - pairs:  # what was decided before stays decided
+        other = await view.client.get(other_id)
+        newer, older = (memory, other) if is_newer(memory, other) else (other, memory)
+        await view.host.resolve_conflict(newer, older.id, Resolution.KEEP_BOTH)
+    lost = sorted(pairs - contested)
+    return f"; it is contested no longer with {', '.join(one[:8] for one in lost)}: look at both" if lost else ""
 
 
 def _labels_of(memory: ShownMemory) -> str:
@@ -138,6 +173,8 @@ async def _labels(view: View) -> Response:
     memory_id, tags = view.part("id"), view.form.get("tags", "")
     listed = tags.splitlines() if view.form.get("a_line") else tags.split(",")
     former = await view.client.get(memory_id)
+    if view.form.get("seen", _labels_of(former)) != _labels_of(former):
+        return await _shown(view, 409, CHANGED_LABELS)
     if (changed := view.form.get("undoes")) is not None and changed != _labels_of(former):
         view.say("its labels have changed meanwhile, and stay", tone="fault")
         return view.to(view.item_url("memories", memory_id))

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from memoryd.errors import Conflict, InvalidArgument, LimitExceeded, NotFound
 from memoryd.inspector.shown_text import MOST_PART
-from memoryd.inspector.view import View, in_words_of, mark_of
+from memoryd.inspector.view import View, in_words_of, mark_of, sent_as
 from memoryd.model.note import Note, NotePage
 
 PAGE_SIZE = 100
@@ -58,6 +58,11 @@ async def _change(view: View) -> Response:
     """Change a note; when it expires, and whether searches find it, stays as it is."""
     path, text = view.form.get("path", ""), view.form.get("text", "")
     kept = await view.client.note(path, shared=view.is_shared)
+    if text == sent_as(kept.text):
+        view.say("it says that already")
+        return view.to(view.url("notes/one", path=path))
+    if "\r\n" in kept.text and "\n" not in kept.text.replace("\r\n", ""):
+        text = text.replace("\n", "\r\n")  # the ends of lines stay as they are
     try:
         content = _content(text, is_json=kept.now.is_json)
         put = await view.client.put_note(path, content, shared=view.is_shared, **_settings(kept, view.sources.now()))

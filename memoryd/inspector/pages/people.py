@@ -73,7 +73,13 @@ async def _rename(view: View) -> Response:
     if (changed := view.form.get("undoes", "")) and changed != former.name:
         view.say(f"the name is {former.name} meanwhile, and stays", tone="fault")
         return view.to(view.item_url("people", former.id))
-    entity = await view.client.rename_entity(former.id, view.form.get("name", ""))
+    try:
+        entity = await view.client.rename_entity(former.id, view.form.get("name", ""))
+    except InvalidArgument as error:
+        if " is called " not in error.message:
+            raise
+        taken = "someone else has that name; join the two on this page if they are one, else take a fuller name"
+        raise InvalidArgument(taken) from None
     undo = view.item_url("people", entity.id, "rename")
     view.say(f"the name is {entity.name} now", undo=undo, name=former.name, undoes=entity.name)
     return view.to(view.item_url("people", entity.id))
