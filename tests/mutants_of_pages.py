@@ -123,7 +123,12 @@ MUTANTS_OF_PAGES = [
     ),
     ("memoryd/inspector/pages/notes.py", "if text == sent_as(kept.text):", "if False:", UNDO),
     ("memoryd/inspector/pages/memory.py", "changed != _labels_of(former)", "False", MEANWHILE),
-    ("memoryd/inspector/pages/memory.py", "set(memory.contested_with) - set(pairs.split())", "set[str]()", MEANWHILE),
+    (
+        "memoryd/inspector/pages/memory.py",
+        "for other_id in contested - pairs:",
+        "for other_id in set[str]():",
+        MEANWHILE,
+    ),
     ("memoryd/inspector/pages/context.py", "if _place(thread) == wanted", "if thread.id == wanted", MEANWHILE),
     ("memoryd/http/lines.py", "MOST_OF_CALLER = 16", "MOST_OF_CALLER = 1600", TURNS),
     (

@@ -42,6 +42,8 @@ def test_undo_of_a_decision_brings_nothing_back_that_was_deleted_since(site, ali
     older = alice.add("I work as a teacher").memory
     alice.add("I work as a translator")
     page = pressed(site, site.get("contested", **whose(alice)), "The newer holds 1", choice="newer")
+    alice.restore(older.id)
+    assert "was not undone" in shown(undone(site, page))
     alice.delete(older.id)
     assert "was not undone" in shown(undone(site, page))
     assert ["I work as a translator"] == contents(alice)
@@ -64,6 +66,9 @@ def test_what_is_sent_as_it_was_changes_nothing_and_ends_of_lines_stay(site, ali
     assert 1 == alice.note("crlf").revision
     pressed(site, page, "Save", text="a\nb\nc\n")
     assert "a\r\nb\r\nc\r\n" == alice.note("crlf").text
+    alice.put_note("mixed", "a\r\nb\n")
+    page = site.get("notes/one", path="mixed", **whose(alice))
+    assert "says that already" in shown(pressed(site, page, "Save", text="a\r\nb\r\n"))
     kept = alice.add("I keep bees\r\nand goats").memory
     page = site.get(f"memories/{kept.id}", **whose(alice))
     assert "says that already" in shown(pressed(site, page, "Correct", content="I keep bees\nand goats"))
