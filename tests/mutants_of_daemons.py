@@ -32,6 +32,7 @@ MUTANTS_OF_DAEMONS = [
     ("memoryd/store/postgres/heads.py", "= %s THEN 0\"\n    \" ELSE contended('grants", "= %s THEN 0\"\n    \" ELSE length('grants", TWO_GRANTS),
     ("memoryd/store/postgres/commits.py", "            if not was_written:\n                raise", "            if False:\n                raise", PG),
     ("memoryd/store/postgres/commits.py", "return  # who follows fetches it", "raise told from None  # who follows fetches it", PG),
+    ("memoryd/store/postgres/commits.py", "    if warned:", "    if False:", PG),
     ("memoryd/store/postgres/conversations.py", "m.number < feed_end() AND m.text_bytes", "m.text_bytes", PG),
     ("memoryd/store/postgres/conversations.py", "AND number < feed_end() ORDER", "ORDER", PG),
     ("memoryd/store/postgres/following.py", "if since > seq or purge_seq > since:", "if since > seq:", "tests/conformance/test_store.py"),

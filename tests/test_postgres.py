@@ -190,6 +190,32 @@ def refusal(settings: Settings) -> str:
     return ""
 
 
+async def test_a_commit_that_no_standby_confirms_is_never_told_as_done():
+    with server() as held:
+        dsn = held.database()
+        store = opened(dsn, statement_timeout_s=1.0)
+        await store.commits.write(ChangeSet(inserts=(entry("before"),)))
+        held.run("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
+        held.run("SELECT pg_reload_conf()")
+        late = entry("never confirmed")
+        with pytest.raises(OutcomeUnknown, match="failover"):
+            await store.commits.write(ChangeSet(inserts=(late,)))
+        writing = asyncio.ensure_future(store.commits.write(ChangeSet(inserts=(entry("given up"),))))
+        waits = "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
+        with psycopg.connect(dsn, autocommit=True) as con:
+            await until_async(partial(rows_of, con, waits))
+        with pytest.raises(OutcomeUnknown, match="no synchronous standby"):
+            await writing
+        held.run("ALTER SYSTEM SET synchronous_standby_names = ''")
+        held.run("SELECT pg_reload_conf()")
+        await store.commits.write(ChangeSet(inserts=(entry("after"),)))
+        await store.close()
+
+
+async def rows_of(con, sql: str) -> list:
+    return con.execute(sql).fetchall()
+
+
 # --- outcomes ---
 
 
@@ -238,8 +264,8 @@ async def test_a_call_that_is_given_up_is_whole_or_not_there(store):
             await writing
     last = entry("after them")
     await store.commits.write(ChangeSet(inserts=(last,)))
-    head = await store.commits.memories.head(OWNER)
     found = await store.memories.entries(OWNER, [one.memory.id for one in [*made, last]])
+    head = await store.commits.memories.head(OWNER)  # read after it: those that were given up go on
     assert head.commit_seq >= len(found) >= 1
     await until_async(lambda: numbers_agree(store))
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import TypeVar
 
 import psycopg
@@ -28,12 +29,36 @@ from memoryd.store.receipt_rows import recorded_of
 __all__ = ["PostgresCommits", "PostgresFeed"]
 
 T = TypeVar("T")
+UNCONFIRMED = "whether it will be there after a failover is not known"
+WAITS_FOR_STANDBY = "SyncRepWaitForLSN"  # the server's function: its messages may be in any language
 PAUSES_S = (0.05, 0.2, 0.5, 1, 2, 4, 8)  # between the attempts to find out whether a commit was written
 Read = Callable[[psycopg.Connection[Row], Owner, Callable[[Snapshot], T]], T]
 NAMES = (
     "SELECT place, rank, agent_id, user_id, chat_id, thread_id, id FROM request_ids"
     " WHERE request_owner = %s AND request = %s ORDER BY place, rank"
 )
+
+
+@contextlib.asynccontextmanager
+async def _confirmed(con: psycopg.AsyncConnection[Row]) -> AsyncIterator[None]:
+    """
+    Raise OutcomeUnknown where the server gave up waiting for its synchronous standby, though it says that it is done.
+
+    It says so by a warning: the commit is there, and would be lost with this server.
+    """
+    warned: list[str] = []
+
+    def note(told: psycopg.errors.Diagnostic) -> None:
+        if told.source_function == WAITS_FOR_STANDBY:
+            warned.append(told.message_primary or "")
+
+    con.add_notice_handler(note)
+    try:
+        yield
+    finally:
+        con.remove_notice_handler(note)
+    if warned:
+        raise OutcomeUnknown(f"no synchronous standby has confirmed the commit; {UNCONFIRMED}")
 
 
 class PostgresFeed:
@@ -77,6 +102,7 @@ class PostgresCommits:
 
     def __init__(self, connections: Connections, journal: Journal | None, skew: Skew) -> None:
         self._connections, self._journal, self._skew = connections, journal, skew
+        self._longest_s = 2 * connections.settings.statement_timeout_s  # a wait for a standby has no end of its own
         heads = Joined(self._read_heads)
         self.memories = PostgresFeed(connections, heads, MEMORIES)
         self.messages = PostgresFeed(connections, heads, MESSAGES)
@@ -105,10 +131,14 @@ class PostgresCommits:
     async def _commit(self, changes: Sequence[ChangeSet], statements: Statements, moved: Sequence[Moved]) -> None:
         sent = False
         try:
-            async with self._connections.use() as con:
+            async with self._connections.use() as con, _confirmed(con), asyncio.timeout(self._longest_s):
                 sent = True
                 numbers = await self._transact(con, changes, statements, moved)
-        except (psycopg.Error, MemorydError, TimeoutError) as error:
+        except TimeoutError:
+            raise OutcomeUnknown(f"the database server has not answered; {UNCONFIRMED}") from None
+        except OutcomeUnknown:
+            raise  # it is there, and nobody else has confirmed it: to ask the server would say too much
+        except (psycopg.Error, MemorydError) as error:
             told = explained(error, sent=sent)
             if not isinstance(told, OutcomeUnknown):
                 raise told from None
