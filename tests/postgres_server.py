@@ -72,8 +72,11 @@ def usable_binaries() -> Path:
     copy = Path(tempfile.mkdtemp(prefix="pgbin", dir=_base()))
     atexit.register(shutil.rmtree, copy, ignore_errors=True)
     copy.chmod(0o755)
-    shutil.copytree(folder.parent, copy / "install", symlinks=True)
-    return copy / "install" / folder.name
+    install, libs = folder.parent, folder.parent.parent.with_name(f"{WHEEL}.libs")  # found by relative paths
+    shutil.copytree(install, copy / WHEEL / install.name, symlinks=True)
+    if libs.exists():
+        shutil.copytree(libs, copy / libs.name, symlinks=True)
+    return copy / WHEEL / install.name / folder.name
 
 
 def is_root() -> bool:
