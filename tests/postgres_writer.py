@@ -22,6 +22,8 @@ from memoryd.model.memory import Outcome
 from memoryd.model.receipt import AddReceipt, StatementOutcome
 from memoryd.model.scope import Owner, Scope
 from memoryd.store.postgres import PostgresStore, Settings, open_database
+from memoryd.store.postgres.opening import Opened
+from memoryd.store.refusal import StoreRefused
 from tests.builders import entry, memory
 
 GRANT = "g" * 26
@@ -112,10 +114,19 @@ class Writer:
             await asyncio.sleep(0.02)
 
 
+async def opened(settings: Settings) -> Opened:
+    """Open the database, as soon as its server is there."""
+    while True:
+        try:
+            return open_database(settings, random_bytes=os.urandom)
+        except StoreRefused:
+            await asyncio.sleep(0.1)  # killed just now: whoever waits for what this process logs has an end
+
+
 async def main(what: str, dsn: str, log: str, tag: str) -> None:
     """Write, or read, until it is killed."""
     settings = Settings(dsn, pool=6)
-    store = PostgresStore(settings, open_database(settings, random_bytes=os.urandom))
+    store = PostgresStore(settings, await opened(settings))
     writer = Writer(store, Path(log), tag)
     if what == "read":
         await writer.follow()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import threading
+import time
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +23,10 @@ Row = tuple[Any, ...]
 SCHEMA = "memoryd"
 """The schema of the database that holds the tables."""
 NOTHING = "nothing was written"
-WAIT_S = 10.0  # for a connection of the pool
+WAIT_S = 2.0  # for a connection of the pool: less than callers wait, so that they are told why
+GIVE_UP_S = 1.0  # of an attempt to connect; the next call tries anew, as soon as the server is back
+AWAY_S = 1.0  # after a wait in vain calls are refused at once: a caller's own tries do not add up to its deadline
+logging.getLogger("psycopg").addHandler(logging.NullHandler())  # whoever waited is told: see `explained`
 TAKEN = {
     "requests_pkey", "threads_pkey", "messages_owner_id_thread_id_seq_key", "messages_owner_id_thread_id_id_key",
     "notes_pkey", "heads_pkey",
@@ -100,6 +105,7 @@ class Connections:
         self.settings = settings
         self._pool: AsyncConnectionPool[psycopg.AsyncConnection[Row]] | None = None
         self._opening = asyncio.Lock()
+        self._away_until = 0.0
         self._local = threading.local()
         self._loading: list[psycopg.Connection[Row]] = []
         self.closed = False
@@ -113,7 +119,7 @@ class Connections:
 
                 pool: AsyncConnectionPool[psycopg.AsyncConnection[Row]] = AsyncConnectionPool(
                     self.settings.dsn, min_size=1, max_size=self.settings.pool, open=False, kwargs=parameters,
-                    timeout=WAIT_S,
+                    timeout=WAIT_S, reconnect_timeout=GIVE_UP_S,
                 )  # fmt: skip
                 await pool.open()
                 self._pool = pool
@@ -124,13 +130,19 @@ class Connections:
         """Hold a connection of the pool, which commits each statement unless a transaction is begun."""
         if self.closed:
             raise Unavailable(f"the store is closed; {NOTHING}")
+        if time.monotonic() < self._away_until:
+            raise explained(PoolTimeout(), sent=False)
         pool = await self._opened()
+        con: psycopg.AsyncConnection[Row] | None = None
         try:
             async with pool.connection() as con:
                 yield con
+        except PoolTimeout:
+            self._away_until = time.monotonic() + AWAY_S
+            raise
         except psycopg.Error as error:
-            if error.sqlstate in MOVED:
-                await pool.drain()
+            if error.sqlstate in MOVED or (con is not None and con.broken):
+                await pool.drain()  # where one is lost the others are too, and each would cost a call its outcome
             raise
 
     async def rows(self, sql: str, params: Sequence[Any] = ()) -> list[Row]:
