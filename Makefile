@@ -244,8 +244,8 @@ faults: $(READY)  ## Every kind of fault of a disk on every file of a daemon (4 
 crash: $(READY)  ## Kill the daemon 500 times and look for what it lost; 200 times with its disk (about an hour)
 	MEMORYD_KILLS=500 MEMORYD_TALK_KILLS=50 MEMORYD_LEARNING_KILLS=15 MEMORYD_DISK_KILLS=200 $(BIN)/python -m pytest tests/test_crash.py tests/test_talk_crash.py tests/test_learning_crash.py tests/test_backup_crash.py
 
-crash-postgres: $(READY)  ## Kill a PostgreSQL server, and who writes to it, 200 times (some minutes)
-	MEMORYD_PG_KILLS=200 $(BIN)/python -m pytest -s tests/test_postgres_crash.py
+crash-postgres: $(READY)  ## Kill a PostgreSQL server, and who writes to it, 200 times, and fail over 20 times (some minutes)
+	MEMORYD_PG_KILLS=200 MEMORYD_PG_FAILOVERS=20 $(BIN)/python -m pytest -s tests/test_postgres_crash.py
 
 attack: $(READY)  ## Attack the daemon from other sandboxes, at full size (minutes; as root, or most is skipped)
 	MEMORYD_ATTACK=full $(BIN)/python -m pytest tests/attack

@@ -48,4 +48,6 @@ MUTANTS_OF_DAEMONS = [
     ("memoryd/store/postgres/work_writes.py", "greatest(w.seq, excluded.seq)", "excluded.seq", "tests/conformance/test_work.py"),
     ("memoryd/store/postgres/connect.py", 'given["password"] = self.password_file.read_text()', 'given["user"] = self.password_file.read_text()', PG),
     ("memoryd/index/cache.py", "if head.is_exact and seen > head.commit_seq:", "if False:", PG),
+    ("memoryd/store/postgres/connect.py", " configure=_note_generation,", "", "tests/test_postgres_failover.py"),
+    ("memoryd/store/postgres/connect.py", "(con is not None and con.broken)", "False", PG),
 ]

