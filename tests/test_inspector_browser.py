@@ -168,6 +168,16 @@ def test_everything_can_be_done_by_keys(visit):
     assert page.locator("#keys").get_attribute("open") is not None
 
 
+@pytest.mark.parametrize(("chosen", "item"), [("2", 2), ("999", -1)])
+def test_who_has_decided_one_of_several_goes_on_from_there(visit, chosen, item):
+    page = visit.to(f"memories?{OWNER}&chosen={chosen}")
+    focused = page.evaluate(
+        "() => { const all = [...document.querySelectorAll('.item')];"
+        " return [all.length, all.findIndex((one) => one.contains(document.activeElement))] }"
+    )
+    assert focused == [focused[0], range(focused[0])[item]]
+
+
 def test_tab_reaches_every_control(visit):
     page = visit.to(f"memories?{OWNER}")
     wanted = page.locator("a:visible, button:visible, input:visible, select:visible, summary:visible").count()

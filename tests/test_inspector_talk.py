@@ -104,12 +104,14 @@ def test_what_was_learnt_waits_for_review_and_stands_at_its_message(site, alice)
     assert "My sister Lena lives in Ghent" in shown(site.get("review"))
     for form in site.get("review").find("form", class_="decide"):  # Enter in its field presses its own first button
         assert 1 == len(form.find("input", name="id"))
+        assert "chosen=" in form.find("input", name="back")[0].attributes["value"]
         assert "approve" == form.find("button")[0].attributes["value"]
     page = site.post("review", owner="", id=lena.id, choice="approve", content="")
     assert "approved, inserted: My sister Lena" in shown(page)
     drafts = {one.attributes["data-draft"] for one in page.find("input", name="content")}  # each in a form of its own
     assert {cat.id} == drafts & {cat.id, lena.id}
-    site.post("review", owner="", id=cat.id, choice="reject", content="")
+    page = site.post("review", owner="", id=cat.id, choice="reject", content="")
+    assert "not proposed again: My cat is called Mitzi" in shown(page)
     assert ["My sister Lena lives in Ghent"] == [memory.content for memory in alice.page().memories]
     page = site.get("conversations/thread", id="cli:alice", **whose(alice))
     [first, second] = page.find("li", class_="item")

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 from memory_cli.output import as_json, list_json, one_line, shortest_ids, size
-from memory_cli.parser import make_parser, parse_past
+from memory_cli.parser import make_parser, parse_known, parse_past
 from memory_client import Credentials, InvalidArgument, MemoryClient, PermissionDenied
 
 from memoryd.paths import NoHomeError, data_dir, find_socket, socket_candidates
@@ -184,6 +184,16 @@ def test_times_are_taken_as_the_message_names_them():
     for wrong in ("3 days", "yesterday", "9999999y", ""):
         with pytest.raises(Exception, match="neither 2w|before the calendar"):
             parse_past(wrong)
+
+
+def test_what_was_known_on_a_day_is_known_at_its_end():
+    midnight = datetime(2026, 1, 3).astimezone(UTC)  # here, where it is the end of the day before
+    assert midnight == parse_known("2026-01-02") == parse_known("2.1.2026")
+    assert datetime(2026, 1, 2, tzinfo=UTC) == parse_known("2026-01-02T00:00:00Z")
+    now = datetime.now(UTC)
+    today = parse_known(f"{now.astimezone():%Y-%m-%d}")
+    assert now <= today <= datetime.now(UTC)
+    assert timedelta(days=3) - timedelta(minutes=1) < now - parse_known("3d") < timedelta(days=3, minutes=1)
 
 
 @pytest.mark.parametrize(

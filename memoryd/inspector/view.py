@@ -147,9 +147,14 @@ def mark_of(*told: object) -> str:
     return hashlib.blake2b(repr(told).encode(), digest_size=16).hexdigest()
 
 
-def _count(number: int, one: str, many: str = "") -> str:
+def number(value: int) -> str:
+    """Return a number with thin spaces between its thousands."""
+    return f"{value:,}".replace(",", "\u202f")
+
+
+def _count(value: int, one: str, many: str = "") -> str:
     """Return a number with what it counts: `1 memory`, `2 memories`."""
-    return f"{number:,} {one if number == 1 else many or f'{one}s'}".replace(",", "\u202f")
+    return f"{number(value)} {one if value == 1 else many or f'{one}s'}"
 
 
 def _owner(whose: Whose) -> Markup:
@@ -182,7 +187,7 @@ def environment(now: Callable[[], datetime]) -> Environment:
         "bytes": drawing.size,
         "moment": times.moment,
         "ago": lambda time: times.ago(time, now()),
-        "number": lambda value: f"{value:,}".replace(",", "\u202f"),
+        "number": number,
     }
     made.globals |= {"drawing": drawing, "pages": PAGES, "zone": lambda: times.zone(now())}
     return made

@@ -14,7 +14,7 @@ from memory_cli.parser_notes import add_notes
 from memory_cli.parser_talk import add_talking
 from memory_cli.parser_update import add_update
 
-__all__ = ["make_parser", "parse_expiry", "parse_past", "parse_time"]
+__all__ = ["make_parser", "parse_expiry", "parse_known", "parse_past", "parse_time"]
 
 ENTITY_TYPES = ("person", "organization", "project", "location", "other")
 
@@ -58,9 +58,23 @@ def parse_past(text: str) -> datetime:
         raise argparse.ArgumentTypeError(f"{text!r} lies before the calendar") from None
 
 
+def parse_known(text: str) -> datetime:
+    """Return the time of `parse_past`; of a day its end, as far as it has come: all that was known on that day."""
+    given = parse_past(text)
+    if re.fullmatch(r"\d{4}-\d{2}-\d{2}", _iso(text)):
+        end = (datetime.fromisoformat(_iso(text)) + timedelta(days=1)).astimezone(UTC)
+        return min(end, max(given, datetime.now(UTC)))
+    return given
+
+
+def _iso(text: str) -> str:
+    """Return a text with a day such as 31.5.2026 as ISO 8601 writes it."""
+    return re.sub(r"^(\d{1,2})\.(\d{1,2})\.(\d{4})$", lambda m: f"{m[3]}-{m[2]:0>2}-{m[1]:0>2}", text.strip())
+
+
 def parse_time(text: str) -> datetime:
     """Return the time of a date or of RFC 3339, local where it names no zone."""
-    named = re.sub(r"^(\d{1,2})\.(\d{1,2})\.(\d{4})$", lambda m: f"{m[3]}-{m[2]:0>2}-{m[1]:0>2}", text.strip())
+    named = _iso(text)
     try:
         return datetime.fromisoformat(named).astimezone(UTC)
     except (ValueError, OverflowError):
@@ -182,8 +196,9 @@ def _add_looking(command: Command) -> None:
     search.add_argument(
         "--as-of",
         metavar="TIME",
-        type=parse_past,
-        help="as things were known then (3d ago, or a date): without what came later, with what was replaced since",
+        type=parse_known,
+        help="as things were known then (3d ago, or at the end of a day): without what came later, with what was"
+        " replaced since",
     )
     search.add_argument(
         "--why-not", metavar="ID", default="", help="also say why this memory is not found, or at which place it is"

@@ -10,6 +10,7 @@ from memory_client import Filter, Source
 from memoryd.domain.retrieval.presentation import said_by, said_time
 from memoryd.knowledge.grammar.times import has_relative_time
 from memoryd.model.caller import Caller
+from memoryd.model.memory import Kind
 from memoryd.model.trust import Trust
 from tests.builders import ALICE, NOW, TEAM, Local, ports_over, ram_store
 from tests.builders import memory as made
@@ -54,6 +55,12 @@ async def test_the_speaker_is_named_before_the_user_for_whom_it_was_stored(memor
 )
 def test_nobody_becomes_the_asking_user_by_being_named_so(speaker, author, trust, said):
     one = made("I am allergic", scope=TEAM, source=Source(speaker=speaker), author=author, trust=trust)
+    assert said == said_by(one, Caller(user_id="carol", chat_id="team"))
+
+
+@pytest.mark.parametrize(("grant_id", "said"), [("", ""), ("g" * 26, "unknown")])
+def test_what_the_daemon_sums_up_of_a_chat_is_said_by_no_one(grant_id, said):
+    one = made("We met twice", scope=TEAM, kind=Kind.REFLECTION, grant_id=grant_id)
     assert said == said_by(one, Caller(user_id="carol", chat_id="team"))
 
 

@@ -13,7 +13,7 @@ from memoryd.knowledge.grammar.names import straight
 from memoryd.knowledge.grammar.times import has_relative_time
 from memoryd.model.caller import Caller
 from memoryd.model.entity import EntityRef
-from memoryd.model.memory import UNKNOWN, USER_WORDS, VOUCHED, Memory, ShownMemory
+from memoryd.model.memory import UNKNOWN, USER_WORDS, VOUCHED, Kind, Memory, ShownMemory
 from memoryd.model.trust import Trust
 from memoryd.model.validation import fold
 from memoryd.turns import in_turns
@@ -77,14 +77,21 @@ def _entity_names(memory: Memory, names: _Names) -> dict[str, Any]:
     return {"subjects": tuple(dict.fromkeys(called)), "entities": tuple(refs.values())}
 
 
+def _is_digest(memory: Memory) -> bool:
+    """Whether it is one of the daemon's own, in which no one says "I"."""
+    return memory.kind is Kind.REFLECTION and not (memory.source.speaker or memory.author or memory.grant_id)
+
+
 def said_by(memory: Memory, caller: Caller) -> str:
     """
-    Return who says "I" in a memory: the speaker, else its author; "" if it is the asking user.
+    Return who says "I" in a memory: the speaker, else its author; "" if it is the asking user, or no one.
 
     A speaker is a claim. It makes no one the asking user where the author of a chat's memory is known, or where the
     host does not vouch for the memory. Where the host does not vouch for a speaker, the answer says who does.
     """
     speaker, author, user = memory.source.speaker, memory.author, caller.user_id or ""
+    if _is_digest(memory):
+        return ""
     is_user = not speaker or fold(speaker) in {*USER_WORDS, fold(user)}
     if memory.scope.user_id is not None:
         return "" if is_user else speaker

@@ -14,6 +14,8 @@ from memoryd.model.memory import ShownMemory
 
 PAGE_SIZE = 100  # contested memories that are looked at
 CONTESTED = Filter(contested=True)
+RESTORED = "restored"
+"""The rule of a pair that was brought back: the rule that had found it first says more, where it finds it again."""
 
 
 async def _partner(view: View, memory_id: str) -> ShownMemory | None:
@@ -42,7 +44,9 @@ async def _show(view: View) -> Response:
     page = await view.client.page(page_size=PAGE_SIZE, page_token=view.asked("page"), filter=CONTESTED)
     others = await contesting(view, page.memories)
     pairs = [(one, other) for one in page.memories for other in others[one.id] if is_newer(one, other)]
-    at = max(0, min(view.number("at"), len(pairs) - 1))
+    of = {*view.typed("of").split()}
+    named = (n for n, (newer, older) in enumerate(pairs) if of == {newer.id, older.id})
+    at = next(named, max(0, min(view.number("at"), len(pairs) - 1)))
     why = await _why(view, *pairs[at]) if pairs else ""
     return view.page("contested.html", pairs=pairs, at=at, next_token=page.next_page_token, why=why)
 
@@ -50,11 +54,14 @@ async def _show(view: View) -> Response:
 async def _why(view: View, newer: ShownMemory, older: ShownMemory) -> str:
     """Return why two memories contest each other, in words."""
     noted = newer.judgement
-    if noted is not None and noted.evidence == older.id:
+    is_noted = noted is not None and noted.evidence == older.id
+    if noted is not None and is_noted and noted.rule != RESTORED:
         return f"{noted.rule}: {noted.reason}" if noted.reason else noted.rule
     for one in await view.host.detect_conflicts(newer):
         if one.memory.id == older.id and one.rule:
             return f"{one.rule}: {one.reason}" if one.reason else one.rule
+    if noted is not None and is_noted:
+        return f"{noted.rule}: {noted.reason}" if noted.reason else noted.rule
     return "no rule was noted for this pair: the newer one has several, and tells the last"
 
 
@@ -69,8 +76,9 @@ async def _decide(view: View) -> Response:
         holds, ends = (newer, older) if choice == "newer" else (older, newer)
         await view.host.resolve_conflict(holds, ends.id, Resolution.SUPERSEDE)
         undo = view.item_url("memories", ends.id, "restore")
+        back = view.url("contested", of=f"{newer.id} {older.id}", page=view.form.get("page", ""))
         pairs = " ".join(ends.contested_with)
-        view.say(f"the {choice} one holds{_settled_with(ends, holds)}", undo=undo, back=here, pairs=pairs)
+        view.say(f"the {choice} one holds{_settled_with(ends, holds)}", undo=undo, back=back, pairs=pairs)
     return view.to(here)
 
 

@@ -6,16 +6,31 @@ import asyncio
 
 from starlette.responses import Response
 
-from memoryd.inspector.view import View
+from memoryd.inspector.drawing import size
+from memoryd.inspector.view import View, number
+from memoryd.model.work import Run
 
 RUNS = 30
+NAMES = {"transaction": "up to transaction"}
+"""What is counted, in other words than its name."""
 
 
 async def _show(view: View) -> Response:
     jobs, runs, parked = await asyncio.gather(
         view.host.jobs(), view.host.job_runs(job=view.asked("job"), page_size=RUNS), view.host.parked_threads()
     )
-    return view.page("jobs.html", jobs=jobs, runs=runs, parked=parked, chosen=view.asked("job"))
+    return view.page("jobs.html", jobs=jobs, runs=runs, parked=parked, chosen=view.asked("job"), outcome=_outcome)
+
+
+def _outcome(run: Run) -> list[str]:
+    """Return in words what came of a run: what was before stands before what is after."""
+    counts = sorted(run.counts.items(), key=lambda each: (not each[0].startswith("before"), each[0]))
+    return [
+        f"{name.removesuffix('_bytes')} {size(count)}"
+        if name.endswith("_bytes")
+        else f"{NAMES.get(name, name.replace('_', ' '))} {number(count)}"
+        for name, count in counts
+    ]
 
 
 async def _run(view: View) -> Response:

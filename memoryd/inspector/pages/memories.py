@@ -66,13 +66,28 @@ LABELS = {
 """What a fault calls a field, as the form calls it."""
 
 
-async def _deleted(view: View) -> Page:
-    """Return what was deleted, and can be taken back, of the user, or of the chat."""
+async def _deleted(view: View) -> list[tuple[Page, str]]:
+    """Return what was deleted, and can be taken back, of the user and of the chat, with where more of it is shown."""
     whose = view.whose
-    chat_id = "" if whose.user_id else whose.chat_id
-    return await view.host.deleted_memories(
-        whose.user_id, chat_id=chat_id, agent_id=whose.agent_id, page_size=PAGE_SIZE, page_token=view.asked("gone")
-    )
+    places = [(whose.user_id, "")] * bool(whose.user_id) + [("", whose.chat_id)] * bool(whose.chat_id)
+    pages = await asyncio.gather(
+        *(
+            view.host.deleted_memories(
+                user_id, chat_id=chat_id, agent_id=whose.agent_id, page_size=PAGE_SIZE,
+                page_token=view.asked(_page_of(user_id)),
+            )
+            for user_id, chat_id in places
+        )
+    )  # fmt: skip
+    return [
+        (page, view.same(**{_page_of(user_id): page.next_page_token}) if page.next_page_token else "")
+        for page, (user_id, _) in zip(pages, places, strict=True)
+    ]
+
+
+def _page_of(user_id: str) -> str:
+    """Return the name of the parameter that says which page of what was deleted is shown, of a user or of a chat."""
+    return "gone" if user_id else "gone_shared"
 
 
 async def _shown(view: View, status: int = 0, error: str = "") -> Response:
@@ -87,8 +102,7 @@ async def _shown(view: View, status: int = 0, error: str = "") -> Response:
         next_token=page.next_page_token,
         live_count=sum(count.count for count in stats.counts if count.state.value == "live"),
         deleted_count=sum(count.count for count in stats.counts if count.state.value == "deleted"),
-        gone=deleted.memories,
-        more_gone=deleted.next_page_token,
+        deleted=deleted,
         all_count=sum(count.count for count in stats.counts),
         kinds=KINDS,
         page_size=PAGE_SIZE,

@@ -76,8 +76,13 @@ async def _correct(view: View) -> Response:
 
 async def _confirm(view: View) -> Response:
     done = await view.client.confirm(view.part("id"))
-    replaced = f", and replaced {counted(done.superseded_ids)} that contested it" if done.superseded_ids else ""
-    view.say(f"confirmed{replaced}; nothing automatic ends it any more")
+    ended = done.superseded_ids
+    replaced = f", and replaced {counted(ended)} that contested it" if ended else ""
+    undo = view.item_url("memories", ended[0], "restore") if ended else ""
+    view.say(
+        f"confirmed{replaced}; nothing automatic ends it any more",
+        undo=undo, button="Take back what it replaced", also=" ".join(ended[1:]),
+    )  # fmt: skip
     return view.to(view.came_from(view.item_url("memories", done.memory.id)))
 
 
@@ -149,8 +154,9 @@ async def _restore(view: View) -> Response:
         return view.to(view.came_from(view.url("contested")))
     memory = await view.client.restore(view.part("id"))
     lost = await _as_before(view, memory, set(pairs.split())) if pairs is not None else ""
+    others = [await view.client.restore(one) for one in view.form.get("also", "").split()]
     still = "; something newer still replaces it" if memory.superseded_by else ""
-    view.say(f"took back {memory.id[:8]}{still}{lost}")
+    view.say(f"took back {', '.join(one.id[:8] for one in (memory, *others))}{still}{lost}")
     return view.to(view.came_from(view.item_url("memories", memory.id)))
 
 
@@ -181,8 +187,9 @@ async def _labels(view: View) -> Response:
     named = [one if one in former.tags else one.removeprefix("#") for one in map(str.strip, listed)]
     wanted = [tag for tag in named if tag]
     memory = await view.client.update(memory_id, tags=wanted, category=view.form.get("category", ""))
+    said, button = ("labels are set", "Undo") if changed is None else ("the former labels are back", "Redo")
     view.say(
-        "labels are set", undo=view.item_url("memories", memory.id, "labels"), a_line="1",
+        said, undo=view.item_url("memories", memory.id, "labels"), button=button, a_line="1",
         tags="\n".join(former.tags), category=former.category, undoes=_labels_of(memory),
     )  # fmt: skip
     return view.to(view.item_url("memories", memory.id))

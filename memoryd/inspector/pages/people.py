@@ -55,17 +55,23 @@ async def _show(view: View) -> Response:
     )
 
 
-async def _one(view: View) -> Response:
+async def _one(view: View, status: int = 200, error: str = "") -> Response:
     found = await view.client.entity(view.part("id"), limit=100)
     others = await view.client.people(page_size=PAGE_SIZE)
     return view.page(
         "person.html",
+        status,
+        error=error,
         person=found.entity,
         memories=found.memories,
         others=[other for other in others.people if other.id != found.entity.id],
         more_people=bool(others.next_page_token),
         types=TYPES,
     )
+
+
+async def _show_one(view: View) -> Response:
+    return await _one(view)
 
 
 async def _rename(view: View) -> Response:
@@ -78,10 +84,11 @@ async def _rename(view: View) -> Response:
     except InvalidArgument as error:
         if " is called " not in error.message:
             raise
-        taken = "someone else has that name; join the two on this page if they are one, else take a fuller name"
-        raise InvalidArgument(taken) from None
+        taken = "Someone else has that name. Join the two below if they are one, else take a fuller name."
+        return await _one(view, 400, taken)
     undo = view.item_url("people", entity.id, "rename")
-    view.say(f"the name is {entity.name} now", undo=undo, name=former.name, undoes=entity.name)
+    again, button = ("again", "Redo") if changed else ("now", "Undo")
+    view.say(f"the name is {entity.name} {again}", undo=undo, button=button, name=former.name, undoes=entity.name)
     return view.to(view.item_url("people", entity.id))
 
 
@@ -156,7 +163,7 @@ async def _forget(view: View) -> Response:
 
 ROUTES = (
     ("GET", "people", _show),
-    ("GET", "people/{id}", _one),
+    ("GET", "people/{id}", _show_one),
     ("POST", "people/{id}/rename", _rename),
     ("POST", "people/{id}/type", _set_type),
     ("POST", "people/{id}/merge", _merge),

@@ -34,8 +34,8 @@ async def _decide(view: View) -> Response:
         what = in_words(result.memory.content, MOST_IN_WORDS) if result.memory else proposal_id[:8]
         view.say(f"approved, {result.outcome.value}: {what}" + (f" ({result.rejection})" if result.rejection else ""))
     else:
-        await view.host.reject_proposal(proposal_id)
-        view.say("rejected; the same is not proposed again")
+        rejected = await view.host.reject_proposal(proposal_id)
+        view.say(f"rejected, and the same is not proposed again: {in_words(rejected.content, MOST_IN_WORDS)}")
     return view.to(view.came_from(view.url("review")))
 
 

@@ -37,6 +37,8 @@ class Answer:
     """The legs that did not work."""
     is_cut: bool
     """Whether there may be more hits."""
+    is_past: bool
+    """Whether it is that of an earlier day."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +107,7 @@ async def _answered(view: View, query: str) -> Answer:
     below = [hit for hit in every.hits if hit.memory.id not in shown][:MOST_BELOW]
     others = await contesting(view, [hit.memory for hit in (*found.hits, *below)])
     unavailable = [leg.value for leg in found.unavailable_legs]
-    return Answer(found.hits, below, others, miss, unavailable, is_cut=len(found.hits) == limit)
+    return Answer(found.hits, below, others, miss, unavailable, len(found.hits) == limit, as_of is not None)
 
 
 async def _show(view: View) -> Response:

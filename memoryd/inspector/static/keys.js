@@ -19,6 +19,13 @@ function move(step) {
   next.scrollIntoView({ block: "nearest" });
 }
 
+// who has decided one of several goes on from there
+const chosenBefore = new URLSearchParams(location.search).get("chosen");
+if (chosenBefore !== null && items().length > 0) {
+  const all = items();
+  (all[Math.min(Number(chosenBefore) || 0, all.length - 1)].querySelector("a, button") ?? document.body).focus();
+}
+
 // what is typed at one of several items is there again when another one was decided
 for (const field of document.querySelectorAll("[data-draft]")) {
   const place = `draft ${field.dataset.draft}`;

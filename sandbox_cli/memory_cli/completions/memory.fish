@@ -90,7 +90,7 @@ complete -c memory -n '_shtab_memory_using search' -l json -d 'print JSON with t
 complete -c memory -n '_shtab_memory_using search' -s n -l limit -x -d 'how many at the most (10)'
 complete -c memory -n '_shtab_memory_using search' -l min-score -x -d 'leave out what scores lower; 0 leaves out nothing (unset: what is no answer is left out)'
 complete -c memory -n '_shtab_memory_using search' -l explain -d 'draw what each leg of the search added'
-complete -c memory -n '_shtab_memory_using search' -l as-of -x -d 'as things were known then (3d ago, or a date): without what came later, with what was replaced since'
+complete -c memory -n '_shtab_memory_using search' -l as-of -x -d 'as things were known then (3d ago, or at the end of a day): without what came later, with what was replaced since'
 complete -c memory -n '_shtab_memory_using search' -l why-not -x -d 'also say why this memory is not found, or at which place it is'
 complete -c memory -n '_shtab_memory_using search' -l about -x -d 'about this subject (repeatable)'
 complete -c memory -n '_shtab_memory_using search' -l tag -x -d 'with this tag (repeatable: all)'

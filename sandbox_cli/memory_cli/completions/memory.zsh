@@ -395,7 +395,7 @@ _shtab_memory_search_options=(
   {-n,--limit}"[how many at the most (10)]:N:"
   "--min-score[leave out what scores lower\; 0 leaves out nothing (unset\: what is no answer is left out)]:SCORE:"
   "--explain[draw what each leg of the search added]"
-  "--as-of[as things were known then (3d ago, or a date)\: without what came later, with what was replaced since]:TIME:"
+  "--as-of[as things were known then (3d ago, or at the end of a day)\: without what came later, with what was replaced since]:TIME:"
   "--why-not[also say why this memory is not found, or at which place it is]:ID:"
   "*--about[about this subject (repeatable)]:NAME:"
   "*--tag[with this tag (repeatable\: all)]:TAG:"
