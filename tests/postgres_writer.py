@@ -61,7 +61,8 @@ class Writer:
     async def talk(self, name: str) -> None:
         """Append messages to a thread of a user of this process's own."""
         owner = Owner("default", Scope(user_id=f"{self._tag}{name}"))
-        thread = Thread(id="t", agent_id="default", scope=owner.scope, create_time=BEGIN, update_time=BEGIN, revision=0)
+        none = Thread(id="t", agent_id="default", scope=owner.scope, create_time=BEGIN, update_time=BEGIN, revision=0)
+        thread = none
         while True:
             moment = BEGIN + timedelta(milliseconds=next(_moments))
             first = thread.last_seq + 1
@@ -79,10 +80,15 @@ class Writer:
                 await self._store.commits.write(ChangeSet(conversation=change))
 
             outcome = await self._try(write, [message.id for message in messages])
-            if outcome == "ok":
-                thread = later
-            elif outcome == "unknown":
-                return  # whoever takes it up reads the thread first
+            thread = later if outcome == "ok" else await self._as_it_is(none)
+
+    async def _as_it_is(self, thread: Thread) -> Thread:
+        """Return a thread as it is now, as soon as the server says so."""
+        while True:
+            try:
+                return await self._store.conversations.thread(thread.owner, thread.id) or thread
+            except MemorydError:
+                await asyncio.sleep(0.1)
 
     async def _try(self, write, ids: list[str]) -> str:
         try:
