@@ -71,7 +71,9 @@ def usable_binaries() -> Path:
         return folder
     copy = Path(tempfile.mkdtemp(prefix="pgbin", dir=_base()))
     atexit.register(shutil.rmtree, copy, ignore_errors=True)
-    copy.chmod(0o755)
+    (copy / WHEEL).mkdir()
+    for folder_of_copy in (copy, copy / WHEEL):
+        folder_of_copy.chmod(0o755)  # whatever umask a test has left
     install, libs = folder.parent, folder.parent.parent.with_name(f"{WHEEL}.libs")  # found by relative paths
     shutil.copytree(install, copy / WHEEL / install.name, symlinks=True)
     if libs.exists():

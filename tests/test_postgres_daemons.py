@@ -15,7 +15,6 @@ from memoryd.errors import Contended, MemorydError, PermissionDenied, Unauthenti
 from memoryd.model.change import ChangeSet
 from memoryd.model.work import Lease
 from memoryd.store.postgres import PostgresStore, Settings, open_database
-from memoryd.store.postgres.skew import Skew
 from tests.postgres_server import binaries, database_of
 from tests.support import running, short_folder
 
@@ -27,7 +26,7 @@ async def test_leases_end_by_the_clock_of_the_server_whatever_the_clocks_of_daem
     dsn = database_of(folder)
     behind, ahead = (lambda shift=shift: datetime.now(UTC) + shift for shift in (-HOUR, HOUR))
     opened_once = open_database(Settings(dsn), random_bytes=os.urandom)
-    one, other = (PostgresStore(Settings(dsn), opened_once, skew=Skew(clock)) for clock in (behind, ahead))
+    one, other = (PostgresStore(Settings(dsn), opened_once, clock=clock) for clock in (behind, ahead))
     assert await take(Lease("job", "one", behind() + MINUTE), one, behind(), longest=HOUR)
     assert not await take(Lease("job", "other", ahead() + MINUTE), other, ahead(), longest=HOUR)
     [(left,)] = await one.connections.rows("SELECT until - (now() AT TIME ZONE 'UTC') FROM leases")

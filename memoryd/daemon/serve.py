@@ -171,6 +171,7 @@ class _Daemon:
                 on_fatal=self._on_fatal,
                 open_journal=self._open_audit,
                 tell=self._on_terms,
+                clock=now_utc,
             )
         )
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from pathlib import Path
 from types import ModuleType
 from typing import cast
@@ -78,15 +79,17 @@ def open_store(
     on_fatal: Callable[[str], None] = _no_one,
     open_journal: Callable[[], Journal | None] = lambda: None,
     tell: Tell = lambda _done, _total: None,
+    clock: Callable[[], datetime] | None = None,
 ) -> Store:
     """
     Open a store, or make it where there is none; StoreRefused, before anything is changed, if it is not what it was.
 
     `on_fatal` is called, in a thread of the store's, when it can serve no longer. The journal, opened once the store is
     found whole, is told of each change set before it is committed; `tell` of what a start after an upgrade writes anew.
+    `clock` is that of this process, for a store on a server, whose leases end by the server's.
     """
     if options.server is not None:
-        return _open_postgres(options.server, random_bytes, open_journal, tell)
+        return _open_postgres(options.server, random_bytes, open_journal, tell, clock)
     if options.path is None:
         return RamStore(random_bytes)
     from memoryd.store import duckdb
@@ -121,12 +124,16 @@ def open_store(
 
 
 def _open_postgres(
-    server: ServerOptions, random_bytes: Callable[[int], bytes], open_journal: Callable[[], Journal | None], tell: Tell
+    server: ServerOptions,
+    random_bytes: Callable[[int], bytes],
+    open_journal: Callable[[], Journal | None],
+    tell: Tell,
+    clock: Callable[[], datetime] | None,
 ) -> Store:
     postgres = _postgres()
     settings = postgres.Settings(**asdict(server))
     opened = postgres.open_database(settings, random_bytes=random_bytes, tell=tell)
-    return cast("Store", postgres.PostgresStore(settings, opened, journal=open_journal()))
+    return cast("Store", postgres.PostgresStore(settings, opened, journal=open_journal(), clock=clock))
 
 
 def _postgres() -> ModuleType:

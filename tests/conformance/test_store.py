@@ -11,7 +11,6 @@ import pytest
 
 from memoryd.errors import Contended, Unavailable
 from memoryd.model.change import ChangeSet, RecordedRequest, Tombstone
-from memoryd.model.commits import Head
 from memoryd.model.entity import Entity
 from memoryd.model.memory import Judgement, Kind, Source
 from memoryd.model.query import Filter
@@ -176,7 +175,8 @@ async def test_commits_are_numbered_by_owner_and_announced_before_they_return(st
         made = entry(f"{n}")
         await put(store, made)
         assert (n + 1, made) == (len(seen), seen[n].change.inserts[0])
-        assert Head(seen[n].commit_seq, made.memory.create_time) == await store.commits.memories.head(OWNER)
+        now = await store.commits.memories.head(OWNER)
+        assert (seen[n].commit_seq, made.memory.create_time) == (now.commit_seq, now.newest_create_time)
     mine = await store.commits.memories.head(OWNER)
     await put(store, entry("of bob", scope=BOB))
     await store.commits.write(ChangeSet(marks={"decay": NOW}))

@@ -81,7 +81,7 @@ async def _why_not(view: View, hits: Sequence[Hit], ask: Callable[..., Awaitable
     """Return why a memory is not found, or its place; what was found is shown whether that is an id or not."""
     wanted = view.typed("why_not").lower()
     places = [place for place, hit in enumerate(hits, 1) if hit.memory.id.startswith(wanted)]
-    if len(places) == 1:  # also a message or a note, of which the daemon cannot say why
+    if len(places) == 1:  # also a message or a note: why those are not found the daemon cannot say
         return Miss(hits[places[0] - 1].memory.id, places[0], hits[places[0] - 1].score)
     with view.asking(**LABELS):
         return (await ask(why_not=wanted)).miss

@@ -137,7 +137,7 @@ class PostgresCommits:
         except TimeoutError:
             raise OutcomeUnknown(f"the database server has not answered; {UNCONFIRMED}") from None
         except OutcomeUnknown:
-            raise  # it is there, and nobody else has confirmed it: to ask the server would say too much
+            raise  # it is there, and no one else has confirmed it: to ask the server would say too much
         except (psycopg.Error, MemorydError) as error:
             told = explained(error, sent=sent)
             if not isinstance(told, OutcomeUnknown):
@@ -196,7 +196,7 @@ class PostgresCommits:
 
     async def _was_written(self, changes: Sequence[ChangeSet]) -> bool | None:
         """
-        Find out by the random ids of what was added whether it is there; None: it adds nothing, or nobody answers.
+        Find out by the random ids of what was added whether it is there; None: it adds nothing, or no one answers.
 
         By a connection of its own, as one of the pool may lead to a server that is dying. What inserts the row of the
         owner's head waits for whoever holds it or is about to insert it.

@@ -19,7 +19,7 @@ class Joined:
     """Asks for what was asked for meanwhile, as soon as the look-up before has come back."""
 
     def __init__(self, ask: Callable[[Sequence[Key]], Awaitable[Mapping[Key, Head]]]) -> None:
-        """`ask` looks up several, each of which it must find."""
+        """`ask` looks up several, and must find each."""
         self._ask = ask
         self._waiting: dict[Key, asyncio.Future[Head]] = {}
         self._task: asyncio.Task[None] | None = None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from memoryd.model.work import Lease
 
@@ -21,13 +21,15 @@ STEP = timedelta(seconds=1)  # below it the difference is kept as it was, so tha
 class Skew:
     """What is known of it; zero before the server has told its time."""
 
-    def __init__(self, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
-        """Take the daemon's clock."""
+    def __init__(self, clock: Callable[[], datetime] | None = None) -> None:
+        """Take the daemon's clock; None: it is taken to go as the server's does."""
         self._clock = clock
         self._ahead = timedelta(0)
 
     def note(self, server_time: datetime) -> None:
         """Take in what the server's clock says now."""
+        if self._clock is None:
+            return
         ahead = server_time - self._clock()
         if abs(ahead - self._ahead) > STEP:
             self._ahead = ahead

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from datetime import datetime
 
 from psycopg.conninfo import conninfo_to_dict
 
@@ -33,10 +34,15 @@ class PostgresStore:
     is_shared = True
 
     def __init__(
-        self, settings: Settings, opened: Opened, *, journal: Journal | None = None, skew: Skew | None = None
+        self,
+        settings: Settings,
+        opened: Opened,
+        *,
+        journal: Journal | None = None,
+        clock: Callable[[], datetime] | None = None,
     ) -> None:
         """Take a database that was opened; nothing is connected before the first call."""
-        skew = skew or Skew()
+        skew = Skew(clock)
         self.opened = opened
         self.connections = Connections(settings)
         self.commits = PostgresCommits(self.connections, journal, skew)
