@@ -31,6 +31,7 @@ from memoryd.entities.persons import (
     persons_in,
     seems_person,
 )  # fmt: skip
+from memoryd.entities.told_types import told_type
 from memoryd.errors import StartupError
 from memoryd.knowledge.grammar.names import TITLES, is_given_name
 from memoryd.knowledge.grammar.pattern import lazily
@@ -368,6 +369,7 @@ def find_entities(text: str, finders: Sequence[Finder]) -> list[Find]:
     for finder in finders:
         if _is_reviewer(finder):
             finds = list(finder.review(text, finds))
+    finds = [replace(one, type=told_type(text, one.start, one.type)) if one.form is Form.NAME else one for one in finds]
     leading: list[Find] = []
     end, about = 0, True
     for find in finds:
