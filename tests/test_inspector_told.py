@@ -9,6 +9,7 @@ from functools import partial
 import pytest
 
 from memoryd.inspector.view import environment
+from tests.support import until
 from tests.web_helpers import pressed, shown, undone, whose
 
 
@@ -132,3 +133,38 @@ def test_bytes_of_a_run_are_as_people_write_them_and_before_stands_before_after(
         if found.search(shown(site.get("jobs", job="compaction"))):
             return
     pytest.fail("the run has not ended, or its bytes are not told")
+
+
+def test_a_mistake_in_other_words_is_told_above_what_waits(site, alice):
+    with alice.conversation("cli:alice") as talk:
+        talk.user("My sister Lena lives in Ghent")
+    site.post("jobs/run", owner="", job="extraction")
+    owner = alice.identity.user_id
+    [one] = until(lambda: alice.proposals(user_id=owner))
+    page = site.post("review", status=400, owner="", id=one.id, choice="approve", content=" \u0000")
+    assert "“In other words”" in shown(page)
+    assert "My sister Lena lives in Ghent" in shown(page)
+
+
+def test_the_working_memory_of_a_user_stands_with_the_conversations(site, alice):
+    assert "Working memory" not in shown(site.get("conversations", **whose(alice)))
+    alice.set_working_memory("plans a trip to Lisbon")
+    assert "plans a trip to Lisbon" in shown(site.get("conversations", **whose(alice)))
+
+
+def test_a_long_memory_s_own_page_cuts_it_without_a_link_to_itself(site, alice):
+    kept = alice.add("I keep bees. " * 500).memory
+    page = site.get(f"memories/{kept.id}", **whose(alice))
+    assert "show all" not in shown(page)
+    assert "show all" in shown(site.get("memories", **whose(alice)))
+
+
+def test_the_audit_log_says_that_there_may_be_more_where_it_is_cut(site, alice):
+    alice.add("I keep bees")
+    page = site.get("audit", rpc="AddMemory", user_id=alice.identity.user_id)
+    assert "What is older than the end of the log" in shown(page)
+    for _ in range(100):
+        alice.stats()
+    told = shown(site.get("audit", user_id=alice.identity.user_id))
+    assert "The last 100" in told
+    assert "goes further back" in told

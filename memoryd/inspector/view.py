@@ -42,6 +42,7 @@ MOST_DIGITS = 9  # of a number
 OWNER_FIELDS = frozenset({"agent_id", "user_id", "chat_id"})
 MOST_SAID = 20  # pages that are still to tell something
 _keys = count(1)
+SMALL_SCORE = 0.01  # below it two digits say nothing
 MOST_IN_WORDS = 80  # characters of a title or an option
 LABELS = {
     "content": "Statement", "text": "Text", "about": "About", "tags": "Tags", "category": "Category", "name": "Name",
@@ -188,6 +189,7 @@ def environment(now: Callable[[], datetime]) -> Environment:
         "moment": times.moment,
         "ago": lambda time: times.ago(time, now()),
         "number": number,
+        "score": lambda value: f"{value:.2f}" if value >= SMALL_SCORE else f"{value:.4f}",
     }
     made.globals |= {"drawing": drawing, "pages": PAGES, "zone": lambda: times.zone(now())}
     return made

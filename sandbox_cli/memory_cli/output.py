@@ -208,7 +208,7 @@ def leg_lines(legs: Sequence[LegScore], indent: str = "  ") -> list[str]:
 
 MISS_REASONS = {
     "deleted": "it was deleted",
-    "superseded": "something newer has replaced it (--include-superseded finds it)",
+    "superseded": "another memory has replaced it (--include-superseded finds it)",
     "expired": "it has expired (--include-expired finds it)",
     "as_of": "it was stored later",
     "min_score": "its score is below --min-score",

@@ -42,10 +42,11 @@ async def _show(view: View) -> Response:
         records = sorted(found, key=lambda record: str(record["time"]), reverse=True)  # lines of what repeats come late
     except OSError as error:
         fault = f"{error.filename}: {error.strerror}"
+    is_cut = len(records) == SHOWN
     follows = bool(view.asked("follow"))
     return view.page(
-        "audit.html", memory_calls=MEMORY_CALLS, records=records, asked=asked, fault=fault, most_bytes=MOST_TAIL,
-        follow_s=FOLLOW_S if follows else 0,
+        "audit.html", memory_calls=MEMORY_CALLS, records=records, is_cut=is_cut, asked=asked, fault=fault,
+        most_bytes=MOST_TAIL, follow_s=FOLLOW_S if follows else 0,
     )  # fmt: skip
 
 

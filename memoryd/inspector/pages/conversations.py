@@ -30,7 +30,10 @@ async def _show(view: View) -> Response:
     page = ThreadPage(())
     with view.asking(prefix="Begins with"):
         page = await view.client.threads(page_size=PAGE_SIZE, page_token=view.asked("page"), prefix=prefix)
-    return view.page("conversations.html", threads=page.threads, next_token=page.next_page_token, prefix=prefix)
+    working = await view.client.working_memory(shared=view.is_shared)
+    return view.page(
+        "conversations.html", threads=page.threads, next_token=page.next_page_token, prefix=prefix, working=working
+    )
 
 
 async def _thread(view: View) -> Response:

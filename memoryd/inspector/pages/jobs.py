@@ -25,7 +25,9 @@ async def _show(view: View) -> Response:
 def _outcome(run: Run) -> list[str]:
     """Return in words what came of a run: what was before stands before what is after."""
     counts = sorted(run.counts.items(), key=lambda each: (not each[0].startswith("before"), each[0]))
-    return [
+    grew = run.counts.get("after_bytes", 0) > run.counts.get("before_bytes", 0)
+    told = ["it grew, as a small database has little to give back"] if grew else []
+    return told + [
         f"{name.removesuffix('_bytes')} {size(count)}"
         if name.endswith("_bytes")
         else f"{NAMES.get(name, name.replace('_', ' '))} {number(count)}"
