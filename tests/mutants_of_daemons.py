@@ -38,7 +38,7 @@ MUTANTS_OF_DAEMONS = [
     ("memoryd/store/postgres/following.py", "if since > seq or purge_seq > since:", "if since > seq:", "tests/conformance/test_store.py"),
     ("memoryd/store/postgres/opening.py", '    if encoding != "UTF8":', "    if False:", PG),
     ("memoryd/store/postgres/opening.py", "if version > len(MIGRATIONS) + 1:", "if version > len(MIGRATIONS) + 9:", PG),
-    ("memoryd/store/postgres/opening.py", "    if known is not None:\n        con.execute(", "    if False:\n        con.execute(", PG),
+    ("memoryd/store/postgres/schema.sql", "    IF known IS NULL THEN RETURN false; END IF;", "    RETURN false;", PG),
     ("memoryd/store/postgres/opening.py", "            if (new := rows.facets_text(rows.memory_of(row))) != old", "            if (new := rows.facets_text(rows.memory_of(row))) == old", PG),
     ("memoryd/store/postgres/skew.py", "            self._ahead = ahead", "            pass", "tests/test_postgres_daemons.py"),
     ("memoryd/store/postgres/usage.py", 'AND written_messages = 0", key)', '", key)', "tests/test_two_daemons.py"),

@@ -373,6 +373,6 @@ async def test_memories_are_embedded_anew_by_all_daemons_together(store, clock, 
         assert [0, 0, 0] == [await one.pending() for one in passes]
         every = sum(made, Counter())
         assert 1000 == len(every)
-        assert every.total() <= 1300, "a page that is written in part may be begun by another too"
+        assert every.total() < 2000, "a page that is written in part may be begun by another too, not all by two"
         assert 2 <= sum(bool(one) for one in made)
         assert {} == await daemons[0].store.work.leases()
