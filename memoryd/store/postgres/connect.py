@@ -169,8 +169,12 @@ class Connections:
     def connect(self) -> psycopg.Connection[Row]:
         """Return a new connection for this thread."""
         con = psycopg.connect(self.settings.dsn, autocommit=True, **self.settings.parameters)
-        con.execute(NOTE_GENERATION)
-        con.autocommit = False
+        try:
+            con.execute(NOTE_GENERATION)
+            con.autocommit = False
+        except BaseException:
+            con.close()
+            raise
         return con
 
     def here(self) -> psycopg.Connection[Row]:
@@ -182,6 +186,9 @@ class Connections:
             con = self._local.con = self.connect()
             con.isolation_level, con.read_only = psycopg.IsolationLevel.REPEATABLE_READ, True
             self._loading.append(con)
+            if self.closed:  # meanwhile: who closes has not seen this one
+                con.close()
+                raise Unavailable(f"the store is closed; {NOTHING}")
         return con
 
     async def close(self) -> None:
