@@ -10,7 +10,7 @@ import pytest
 
 from memoryd.inspector.view import environment
 from tests.support import until
-from tests.web_helpers import pressed, shown, undone, whose
+from tests.web_helpers import contents, pressed, shown, undone, whose
 
 
 @pytest.fixture
@@ -18,10 +18,6 @@ def alice(inspected, request):
     """A client of a user of this test's own."""
     with inspected.client(f"alice-{request.node.name[:60]}") as client:
         yield client
-
-
-def contents(alice) -> list[str]:
-    return sorted(one.content for one in alice.page().memories)
 
 
 def test_of_a_user_in_a_chat_all_that_was_deleted_is_offered(site, inspected, alice):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from memory_client import MessageDraft, Source
 
-from tests.web_helpers import pressed, shown, undone, whose
+from tests.web_helpers import contents, pressed, shown, undone, whose
 
 
 @pytest.fixture
@@ -13,10 +13,6 @@ def alice(inspected, request):
     """A client of a user of this test's own."""
     with inspected.client(f"alice-{request.node.name[:60]}") as client:
         yield client
-
-
-def contents(alice) -> list[str]:
-    return sorted(one.content for one in alice.page().memories)
 
 
 def test_undo_of_a_correction_leaves_what_was_corrected_again(site, alice):

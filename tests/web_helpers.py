@@ -191,6 +191,11 @@ class Inspector:
         return read(answer.text)
 
 
+def contents(client) -> list[str]:
+    """What an owner's memories say, in order."""
+    return sorted(one.content for one in client.page().memories)
+
+
 def csrf(site: Inspector) -> str:
     """The token of its forms."""
     return site.get("jobs").find("input", name="csrf")[0].attributes["value"]

@@ -53,16 +53,18 @@ async def _show(view: View) -> Response:
 
 async def _why(view: View, newer: ShownMemory, older: ShownMemory) -> str:
     """Return why two memories contest each other, in words."""
-    noted = newer.judgement
-    is_noted = noted is not None and noted.evidence == older.id
-    if noted is not None and is_noted and noted.rule != RESTORED:
-        return f"{noted.rule}: {noted.reason}" if noted.reason else noted.rule
-    for one in await view.host.detect_conflicts(newer):
-        if one.memory.id == older.id and one.rule:
-            return f"{one.rule}: {one.reason}" if one.reason else one.rule
-    if noted is not None and is_noted:
-        return f"{noted.rule}: {noted.reason}" if noted.reason else noted.rule
-    return "no rule was noted for this pair: the newer one has several, and tells the last"
+    noted = newer.judgement if newer.judgement and newer.judgement.evidence == older.id else None
+    if noted is None or noted.rule == RESTORED:
+        for one in await view.host.detect_conflicts(newer):
+            if one.memory.id == older.id and one.rule:
+                return _in_words(one.rule, one.reason)
+    if noted is None:
+        return "no rule was noted for this pair: the newer one has several, and tells the last"
+    return _in_words(noted.rule, noted.reason)
+
+
+def _in_words(rule: str, reason: str) -> str:
+    return f"{rule}: {reason}" if reason else rule
 
 
 async def _decide(view: View) -> Response:
