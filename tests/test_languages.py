@@ -249,3 +249,57 @@ def test_what_an_apostrophe_cuts_off_is_no_word_of_a_question():
 def test_grammar_of_other_languages_is_content_in_english():
     assert ["war", "end", "die"] == analyse_query("When does the war end, and did they die?", is_english=True)
     assert ["endet"] == analyse_query("wann endet die oder der war", is_english=False)
+
+
+WORDS = {
+    "東京": "私は東京に住んでいます",
+    "犬": "彼女は毎朝公園で犬と散歩するのが好きです",
+    "医院": "我的姐姐在上海的一家医院当护士",
+    "서울": "저는 서울에 살고 있어요",
+    "กรุงเทพ": "ฉันอาศัยอยู่ในกรุงเทพ",
+    "живу": "Я живу в Риме",
+    "القاهرة": "أنا أسكن في القاهرة",
+    "दिल्ली": "मैं दिल्ली में रहता हूँ",
+}
+PLACES = ("near the harbour", "in the old town", "behind the station", "on the hill", "by the lake")
+
+
+@pytest.fixture(scope="module")
+def large(encoder):
+    """Facts in eight scripts among 4,000 in English."""
+    facts = list(WORDS.values())
+    others = [f"Visitor number {n} left a bicycle {PLACES[n % 5]}" for n in range(4_000)]
+    known = encoder.read(facts, query=False)
+    entries = [
+        Entry(one := memory(text), " ".join(analyse(indexed_memory(one))), read.vector, "f", read.tokens)
+        for text, read in zip([*facts, *others], [*known, *[known[0]] * len(others)], strict=True)
+    ]
+    return ScopeIndex([entries], dimensions=encoder.dimensions, fingerprint="f")
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_a_word_of_any_script_is_found_in_a_large_scope(word, encoder, large):
+    assert [1.0] == reciprocal_ranks(large, [(WORDS[word], word)], encoder)
+
+
+@pytest.mark.parametrize("word", ["猫", "大阪", "Прага", "부산", "大阪 公園"])
+def test_words_of_which_no_text_holds_all_find_nothing_in_a_large_scope(word, encoder, large):
+    question = read_question(word, encoder.read([word], query=True)[0], Filter(), NOW, [large])
+    of = ranked([large], question)
+    assert not above_floor(of, (-of.place).argsort(kind="stable")).any()
+
+
+@pytest.mark.parametrize("language", ["Chinese", "Japanese", "Korean", "Russian"])
+def test_words_weigh_alike_whether_or_not_spaces_stand_between_them(language, encoder):
+    """The score of a text that holds the one word that is asked for, as in a language with spaces."""
+    facts = {
+        "Chinese": "我姐姐住在上海",
+        "Japanese": "姉は大阪に住む",
+        "Korean": "누나는 부산에 살아요",
+        "Russian": "Сестра живёт в Риме",
+    }
+    asked = {"Chinese": "上海", "Japanese": "大阪", "Korean": "부산", "Russian": "Риме"}
+    index = index_of([facts[language], *(f"Visitor number {n} left a bicycle" for n in range(60))], encoder)
+    question = read_question(asked[language], encoder.read([asked[language]], query=True)[0], Filter(), NOW, [index])
+    of = ranked([index], question)
+    assert of.pools[0].lexical.max() > 0.4

@@ -18,7 +18,7 @@ from memoryd.knowledge.grammar.function_words import CLUSTERED, content_of, is_c
 from memoryd.knowledge.lexicon.spelling import APOSTROPHES, stem_by_script, unaccented
 from memoryd.model.memory import Memory
 
-__all__ = ["analyse", "analyse_query", "embedded_text", "indexed_memory", "indexed_text", "token_terms"]
+__all__ = ["analyse", "analyse_query", "embedded_text", "indexed_memory", "indexed_text", "length_of", "token_terms"]
 
 _STOP_TEXT = """
     a am an and are as at be been being but by can could did do does for from had has have he her hers him his
@@ -37,6 +37,8 @@ _MARKS = "".join(chr(code) for code in range(0x300, 0xAC00) if unicodedata.categ
 _WORD = re.compile(rf"\w[\w{_MARKS}]*")
 _CJK = rf"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff{CLUSTERED}]"
 _CJK_RUN = re.compile(f"({_CJK}+)")
+_OF_A_RUN = re.compile(rf"(?<!\S){_CJK}")
+A_WORD_OF_A_RUN = 4  # terms that a word of such a run gives: most have two characters, each of them one and a pair
 _CONTRACTED = re.compile(
     r"(?<![a-z])(?:do|does|did|is|are|was|were|has|have|had|ca|could|wo|would|should|must|need|ai|might|sha)n't\b"
     r"|(?<=[a-z])'(?:m|re|ve|ll|d)\b",
@@ -97,6 +99,14 @@ def analyse(text: str) -> list[str]:
         terms.extend(letters)
         terms.extend(_pairs(letters))
     return terms
+
+
+def length_of(text: str, count: int) -> int:
+    """Return how many words a text has, from its so many space-separated terms; of a run without spaces about."""
+    if text.isascii():
+        return count
+    of_runs = len(_OF_A_RUN.findall(text))
+    return count - of_runs + -(-of_runs // A_WORD_OF_A_RUN)
 
 
 def _bare(words: Iterable[str]) -> list[str]:

@@ -8,7 +8,6 @@ next to it, term by term: a reply to "Where did you go?" holds its words.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -21,8 +20,8 @@ from memoryd.index.postings import CorpusStats
 from memoryd.index.question import Question
 from memoryd.index.scope import ScopeIndex
 from memoryd.index.sequences import NOBODY
+from memoryd.index.time_fit import FEW_MEMORIES, time_fit
 from memoryd.index.vectors import Similarities
-from memoryd.knowledge.grammar.dates import Days
 from memoryd.knowledge.grammar.questions import SIGN_OF, Signs
 from memoryd.model.embedding import TOKEN_DIMENSIONS
 from memoryd.model.memory import Kind
@@ -36,10 +35,7 @@ SMALL = 1536  # documents; of a scope of no more all are in the pool
 BEST = 1024  # of a larger one so many, and who stands next to them
 MOST_WINDOW_TERMS = 32  # of a question, the rarest first: more are compared with a document's own words alone
 COMMON_SHARE = 0.2  # of the documents: a member of a class that more of them hold tells nothing apart
-RARE_SHARE = 0.9  # days that hold more of what is searched tell nothing apart …
-FEW = 10  # … where there is more than so much: of one memory the day may be all that answers
-FADE_DAYS = 3.0  # beyond the days that are named a memory's time counts e times less for so many
-BESIDE, FORGOTTEN_DAYS = 0.8, 30  # of it, where it is not the day itself (.6 is no better); beyond which it is nothing
+ALL_HELD = 0.9999  # of the words of a question: their shares add up to 1, but for rounding
 SAID = KIND_CODES[Kind.EPISODE]
 NO_TOKENS: NDArray[np.int8] = np.zeros((0, TOKEN_DIMENSIONS), dtype=np.int8)
 
@@ -120,6 +116,8 @@ class Pool:
     """BM25 of the document's own words over the question's idf mass, 0–1."""
     words: Floats
     """The same with what it inherits."""
+    holds_all: NDArray[np.bool_]
+    """Which hold every word of the question."""
     time: Floats
     """How well its time, or a time that it names, fits the days that the question names, 0–1."""
     bare: NDArray[np.bool_]
@@ -173,7 +171,7 @@ class Pool:
     def _holding(self, term: str) -> NDArray[np.bool_] | None:
         """Return in which of the pool a term stands; None for none, or for too many for it to tell them apart."""
         pieces = [documents for documents, _ in self.index.postings.pieces(term, len(self._mask))]
-        if not 0 < sum(map(len, pieces)) <= max(FEW, COMMON_SHARE * len(self._mask)):
+        if not 0 < sum(map(len, pieces)) <= max(FEW_MEMORIES, COMMON_SHARE * len(self._mask)):
             return None
         holds = np.zeros(len(self.rows) + 1, dtype=np.bool_)
         for documents in pieces:
@@ -309,24 +307,23 @@ def pool_of(index: ScopeIndex, question: Question, stats: CorpusStats, rough: Ro
     # of higher trust than a sandbox's: what is not must not change how they are found
     trusted = index.columns.trusted(count)
     lexical, held = index.postings.score(question.terms, stats, count)
+    also = question.also[1] if question.also is not None and question.also[0] == id(index) else None
     is_read = mask.copy()
-    if question.also is not None and question.also[0] == id(index):
-        is_read[question.also[1]] = True
+    if also is not None:
+        is_read[also] = True
     lexical = index.windows.best(question.terms, stats, lexical, held, is_read, trusted)
     lexical[trusted] *= np.float32(stats.vouched_share)
-    similarity = np.zeros(count, dtype=np.float32)
-    similar = None
-    bare = np.ones(count, dtype=np.bool_)
+    similar, similarity, bare = None, np.zeros(count, dtype=np.float32), np.ones(count, dtype=np.bool_)
     if question.vector is not None and index.vectors is not None:
         similar = index.window_vectors.with_those(index.vectors.compare(question.vector, count), question.vector)
         similarity = similar.values
         bare = index.vectors.bare(count)
-    time = _time(index, question.days, mask, trusted)
-    traits = index.traits
-    by_named = by_others = of_named = np.zeros(count, dtype=np.bool_)
+    time = time_fit(index, question.days, mask, trusted)
+    traits, nobody = index.traits, np.zeros(count, dtype=np.bool_)
+    by_named = by_others = of_named = nobody
     if question.speaker:
         # what a sandbox says in a speaker's name counts only where sandboxes alone speak
-        speaking = trusted if traits.trusts_speakers else np.ones(count, dtype=np.bool_)
+        speaking = trusted if traits.trusts_speakers else ~nobody
         by_named = traits.said_by(question.speaker, count) & speaking
         by_others = traits.said_by_others(question.speaker, count) & speaking
         # never a sandbox's note: a list of all names would stand above what was said
@@ -342,16 +339,16 @@ def pool_of(index: ScopeIndex, question: Question, stats: CorpusStats, rough: Ro
         value += rough.speaker * (by_named | of_named)
         slack = 0.0 if similar is None else 2 * rough.vector * similar.slack
         rows = _best(index, np.where(mask, value, np.float32(-1)), mask, trusted, slack)
-    if question.also is not None and question.also[0] == id(index):
-        rows = np.union1d(rows, [question.also[1]])
+    if also is not None:
+        rows = np.union1d(rows, [also])
     pool = Pool(index, question, rows, mask, trusted)
     pool.similar = similar
     pool.similarity, pool.lexical = similarity[rows].astype(np.float64), lexical[rows]
+    pool.holds_all = (held[rows] > ALL_HELD) & all(stats.frequencies)
     pool.time = np.zeros(len(rows), dtype=np.float32) if time is None else time[rows]
     pool.bare = bare[rows]
     pool.said_by_named, pool.said_by_others, pool.of_named = by_named[rows], by_others[rows], of_named[rows]
-    nobody = np.zeros(len(rows), dtype=np.bool_)
-    pool.names = index.columns.mentioning(question.entity_ids, count)[rows] if question.entity_ids else nobody
+    pool.names = index.columns.mentioning(question.entity_ids, count)[rows] if question.entity_ids else nobody[rows]
     pool.by_assistant = traits.by_assistant(count)[rows]
     return pool
 
@@ -367,34 +364,3 @@ def _best(index: ScopeIndex, value: Floats, mask: NDArray[np.bool_], trusted: ND
             beside = index.sequences.beside(best, step, len(mask), trusted)
             chosen[beside[beside != NOBODY]] = True
     return np.flatnonzero(chosen & mask)
-
-
-def _time(
-    index: ScopeIndex, days: Sequence[Days], mask: NDArray[np.bool_], trusted: NDArray[np.bool_]
-) -> Floats | None:
-    """Return how well each document's time fits the days; None where they tell nothing apart."""
-    if not days:
-        return None
-    count = len(mask)
-    own = index.traits.days(count)
-    distance = np.full(count, FORGOTTEN_DAYS + 1, dtype=np.int32)
-    for first, last in days:
-        distance = np.minimum(distance, np.maximum(np.maximum(first - own, own - last), 0))
-    inside = int(np.count_nonzero(mask & (distance == 0)))
-    judged = mask & trusted if (mask & trusted).any() else mask
-    fits = np.where(distance <= FORGOTTEN_DAYS, np.exp(distance * np.float32(-1 / FADE_DAYS)), 0).astype(np.float32)
-    fits[distance > 0] *= np.float32(BESIDE)
-    searched = int(np.count_nonzero(judged))
-    if searched > FEW and np.count_nonzero(judged & (distance == 0)) >= RARE_SHARE * searched:
-        return None
-    documents, starts, ends = index.traits.named_days(count)
-    shared = np.zeros(len(documents), dtype=np.float32)
-    for first, last in days:
-        overlap = np.minimum(ends, last) - np.maximum(starts, first) + 1
-        shared = np.maximum(shared, np.maximum(overlap, 0) / np.maximum(ends - starts + 1, 1).astype(np.float32))
-    if not inside and not (mask[documents] & (shared > 0)).any():
-        return None
-    if not inside:
-        fits[:] = 0
-    np.maximum.at(fits, documents, shared)
-    return fits

@@ -18,6 +18,7 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
+from memoryd.index.analysis import length_of
 from memoryd.index.arrays import Growable
 from memoryd.index.lookup import Lookup, numbers_of
 
@@ -127,12 +128,12 @@ class Loading:
     def add(self, texts: Sequence[str]) -> None:
         """Take the terms of the next documents."""
         words = [text.split() for text in texts]
-        lengths = np.fromiter(map(len, words), dtype=np.int32, count=len(words))
+        terms = np.fromiter(map(len, words), dtype=np.int32, count=len(words))
         numbers = map(self.numbers.__getitem__, chain.from_iterable(words))
-        self.lengths.append(lengths)
-        places = np.fromiter(numbers, dtype=np.int64, count=int(lengths.sum()))
+        self.lengths.append(np.fromiter(map(length_of, texts, map(len, words)), dtype=np.int32, count=len(words)))
+        places = np.fromiter(numbers, dtype=np.int64, count=int(terms.sum()))
         places <<= DOCUMENT_BITS
-        places |= np.repeat(np.arange(self._count, self._count + len(texts)), lengths)
+        places |= np.repeat(np.arange(self._count, self._count + len(texts)), terms)
         self.places.append(places)
         self._count += len(texts)
 
@@ -196,8 +197,9 @@ class Postings:
             late[1].append(min(count, MAX_COUNT))
             late[0].append(document)
         self._late_postings += len(counts)
-        self.lengths.append(len(words))
-        return len(words)
+        length = length_of(text, len(words))
+        self.lengths.append(length)
+        return length
 
     def erase(self, documents: NDArray[np.int64]) -> None:
         """Forget which terms some documents held, and the terms that no other document holds."""

@@ -126,6 +126,8 @@ def above_floor(ranked: Ranked, order: NDArray[np.int64], *, strict: bool = Fals
 
 def _may_answer(ranked: Ranked, best: NDArray[np.int64], bar: float, *, by_score: bool) -> bool:
     """Return whether the best of something may answer: by their scores where evidence is alike, and by evidence."""
+    if _known(ranked) < HALF_KNOWN and ranked.joined("holds_all")[best].any():
+        return True  # there is no other evidence, and a score falls with all that is searched
     if _known(ranked) < 1 or (by_score and _seen(ranked)):
         by_window = ranked.by_window[best] & (_known(ranked) == 1)
         if not (scores_of(ranked, best) >= np.where(by_window, LEAST_SCORE_BY_WINDOW, LEAST_SCORE)).any():
