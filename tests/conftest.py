@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import subprocess
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -16,6 +15,7 @@ from hypothesis import settings
 from memoryd.embedding.packaged import builtin_encoder
 from tests.builders import Local, open_duckdb, ports_over, ram_store
 from tests.doors import a_world
+from tests.forking import run_command
 from tests.http_helpers import door
 from tests.llm_endpoint import MADE, chat_endpoint
 from tests.support import BIN, PATIENCE_S, Daemon, figures, running, short_folder
@@ -122,7 +122,7 @@ def memory(daemon, user):
         }  # fmt: skip
         values = {key: value for key, value in values.items() if value}
         raw = stdin if isinstance(stdin, bytes) else stdin.encode()
-        done = subprocess.run([BIN / "memory", *words], input=raw, env=values, capture_output=True, check=False)
+        done = run_command([BIN / "memory", *words], input=raw, env=values, capture_output=True, check=False)
         return done.returncode, done.stdout.decode(), done.stderr.decode()
 
     return run

@@ -13,16 +13,19 @@ from google.protobuf import json_format, message_factory
 from google.rpc.error_details_pb2 import ErrorInfo
 
 from tests.access_helpers import METHODS
+from tests.forking import Forked, begin_command
 from tests.support import PATIENCE_S
 
 BINARY, JSON = "application/proto", "application/json"
 
 
 @contextmanager
-def door(endpoint: str, *words: str, listen: str = "127.0.0.1:0", **env: str) -> Iterator[tuple[str, subprocess.Popen]]:
+def door(
+    endpoint: str, *words: str, listen: str = "127.0.0.1:0", **env: str
+) -> Iterator[tuple[str, subprocess.Popen | Forked]]:
     """Run the command, and give the address that it says it listens on."""
     command = [sys.executable, "-m", "memoryd", "http", "--endpoint", endpoint, "--listen", listen, *words]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=env or None) as process:
+    with begin_command(command, stderr=subprocess.PIPE, text=True, env=env or None) as process:
         try:
             yield process.stderr.readline().strip().removeprefix("memoryd: "), process
         finally:

@@ -13,6 +13,7 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
 from tests.doors import socket_of
+from tests.forking import begin_command
 from tests.support import BIN, PATIENCE_S
 
 SURROUNDINGS = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
@@ -22,7 +23,7 @@ SURROUNDINGS = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if nam
 def http_server(endpoint: str, listen: str = "127.0.0.1:0", **env: str):
     command = [BIN / "memory-mcp", "http", "--endpoint", endpoint, "--listen", listen]
     values = {**SURROUNDINGS, **env}
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=values) as process:
+    with begin_command(command, stderr=subprocess.PIPE, text=True, env=values) as process:
         said = process.stderr.readline()
         try:
             yield said.partition("memory-mcp: ")[2].strip(), process

@@ -18,6 +18,8 @@ import grpc
 from google.rpc import error_details_pb2, status_pb2
 from memory_client import MemoryClient
 
+from tests.forking import Forked, begin_command
+
 BIN = Path(sys.executable).parent
 PATIENCE = float(os.environ.get("MEMORYD_PATIENCE", "1"))  # on a slow machine, by how much everything takes longer
 PATIENCE_S = 60 * PATIENCE
@@ -65,7 +67,7 @@ class Daemon:
             path = folder / "memoryd.toml"
             path.write_text(config, encoding="utf-8")
             self._arguments += ["--config", str(path)]
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: subprocess.Popen[bytes] | Forked | None = None
 
     @property
     def endpoint(self) -> str:
@@ -74,9 +76,9 @@ class Daemon:
     def command(self, *words: str) -> list[str]:
         return [sys.executable, "-m", "memoryd", *words, *self._arguments]
 
-    def spawn(self) -> subprocess.Popen[bytes]:
+    def spawn(self) -> subprocess.Popen[bytes] | Forked:
         with self.log.open("ab") as log:
-            self.process = subprocess.Popen(self.command("serve"), stdout=log, stderr=log, env=self.env)
+            self.process = begin_command(self.command("serve"), stdout=log, stderr=log, env=self.env)
         return self.process
 
     def start(self) -> float:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import subprocess
 from dataclasses import replace
 
 import pytest
@@ -21,6 +20,7 @@ from memoryd.model.memory import Kind, Memory
 from memoryd.model.query import Query
 from memoryd.model.trust import Trust
 from tests.builders import Local, memory, ports_over, ram_store, with_ports
+from tests.forking import run_command
 from tests.support import BIN, running, until
 from tests.test_answer_reader import ANSWER, ASKED, NEAR, OTHER
 
@@ -387,6 +387,6 @@ def test_a_context_of_a_daemon_leaves_out_what_does_not_answer(folder):
         env = {**os.environ, "MEMORY_USER_ID": "alice"}
 
         def told():
-            return subprocess.run(command, capture_output=True, text=True, check=True, env=env).stderr
+            return run_command(command, capture_output=True, text=True, check=True, env=env).stderr
 
         until(lambda: "1 found and left out, as none answers: " in told())

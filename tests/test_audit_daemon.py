@@ -19,6 +19,7 @@ from memoryd.daemon.schedule import JOBS
 from memoryd.daemon.servers import SERVICES
 from tests.audit_helpers import records
 from tests.doors import a_world
+from tests.forking import run_command
 from tests.support import PATIENCE_S, Daemon, running
 from tests.test_cli import BIN
 
@@ -153,7 +154,7 @@ def test_the_log_tells_what_was_only_tried_and_what_was_erased(daemon, user):
         memory.add(f"my friend Zed likes {user}")
         memory.forget_person("Zed", dry_run=True)
         memory.forget_person("Zed")
-    done = subprocess.run(
+    done = run_command(
         [BIN / "memoryd", "audit", "--data-dir", daemon.folder, "--user", user, "--json"],
         capture_output=True, text=True, check=True,
     )  # fmt: skip
@@ -166,7 +167,7 @@ def test_the_log_tells_what_was_only_tried_and_what_was_erased(daemon, user):
         ("ForgetPerson", True, False),
         ("ForgetPerson", False, True),
     ] == flags
-    shown = subprocess.run(
+    shown = run_command(
         [BIN / "memoryd", "audit", "--data-dir", daemon.folder, "--user", user, "--rpc", "forgetperson"],
         capture_output=True, text=True, check=True,
     ).stdout  # fmt: skip
@@ -191,7 +192,7 @@ def test_memoryd_audit_filters(folder):
 
         def audit(*words: str) -> list[dict]:
             command = world.daemon.command("audit", "--json", *words)
-            found = subprocess.run(command, capture_output=True, text=True, check=True, env={**os.environ})
+            found = run_command(command, capture_output=True, text=True, check=True, env={**os.environ})
             told = json.loads(found.stdout)
             assert {"records", "more"} == set(told)
             return told["records"]
@@ -209,11 +210,11 @@ def test_memoryd_audit_filters(folder):
             ["--rpc", "Search"],
             ["--since", "1h", "--until", "2h"],
         ):
-            refused = subprocess.run(world.daemon.command("audit", *words), capture_output=True, check=False)
+            refused = run_command(world.daemon.command("audit", *words), capture_output=True, check=False)
             assert 2 == refused.returncode, words
         assert [] == audit("--until", "2001-01-01")
         assert 1 == len(audit("--limit", "1"))
-        shown = subprocess.run(
+        shown = run_command(
             world.daemon.command("audit", "--outcome", "refused"), capture_output=True, text=True, check=True
         ).stdout
         assert "GetMemory  PERMISSION_DENIED (PERMISSION_DENIED)" in shown

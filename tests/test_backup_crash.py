@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 import shutil
-import subprocess
 import sys
 import threading
 import time
@@ -13,6 +12,7 @@ from pathlib import Path
 
 from memory_client import MemorydError, MessageDraft
 
+from tests.forking import run_command
 from tests.support import PATIENCE_S, Daemon, running, short_folder
 
 KILLS = int(os.environ.get("MEMORYD_DISK_KILLS", "2"))
@@ -68,7 +68,7 @@ def restored(backup: Path, target: Path) -> None:
     env = {name: value for name, value in os.environ.items() if not name.startswith("MEMORYD_")}
     for history in dict.fromkeys(manifest.parent.parent for manifest in newest):
         command = [sys.executable, "-m", "memoryd", "restore", str(history), "--data-dir", str(target)]
-        done = subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+        done = run_command(command, env=env, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
         if "none is complete" not in done.stderr:
             break
     assert 0 == done.returncode, done.stderr

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from memory_client import GrantSpec, InvalidArgument, MessageDraft, Permission
 
+from tests.forking import run_command
 from tests.support import PATIENCE_S, Daemon, running, short_folder, until
 
 CONFIG = '[embedding]\nprovider = "none"\n[backup]\ndirectory = "{}"\nship_s = 1\n'
@@ -21,7 +22,7 @@ CONFIG = '[embedding]\nprovider = "none"\n[backup]\ndirectory = "{}"\nship_s = 1
 def command(daemon: Daemon, *words: str) -> subprocess.CompletedProcess[str]:
     env = {"PATH": os.environ["PATH"], "HOME": str(daemon.folder), "MEMORYD_EMBEDDING_PROVIDER": "none"}
     call = [*daemon.command(*words)[:3], *words]
-    return subprocess.run(call, env=env, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+    return run_command(call, env=env, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
 
 
 def shipped(backup: Path, transaction: int) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from memoryd.backup.chain import MANIFEST
+from tests.forking import run_command
 from tests.support import BIN, PATIENCE_S, Daemon, running, short_folder, until
 from tests.test_encrypted_backup import identity_in
 
@@ -22,7 +23,7 @@ NO_MODEL = '[embedding]\nprovider = "none"\n'
 def memoryd(*words: object, **env: str) -> subprocess.CompletedProcess[str]:
     values = {"PATH": os.environ["PATH"], "HOME": "/", "MEMORYD_EMBEDDING_PROVIDER": "none", **env}
     command = [BIN / "memoryd", *map(str, words)]
-    return subprocess.run(command, env=values, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+    return run_command(command, env=values, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
 
 
 @pytest.fixture(scope="module")

@@ -17,6 +17,7 @@ from memory_client import (
     check_permissions,
 )
 
+from tests.forking import run_command
 from tests.support import BIN
 
 
@@ -114,9 +115,8 @@ def test_the_audit_log_names_whose_it_was(world, host, user):
 
 
 def test_the_command_takes_a_whole_id_without_a_user(memory, daemon, user):
-    import subprocess
 
     made = json.loads(memory("add", "I keep bees", "--json")[1])["memory"]["id"]
     command = [BIN / "memory", "get", "--no-user", made, "--endpoint", daemon.endpoint]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env={"HOME": str(daemon.folder)})
+    done = run_command(command, capture_output=True, text=True, check=False, env={"HOME": str(daemon.folder)})
     assert (done.returncode, "I keep bees" in done.stdout) == (0, True), done.stderr

@@ -18,6 +18,7 @@ from memoryd.store.duckdb.watermark import read_watermark
 from memoryd.store.ledger import KEY, LINES, PurgeLedger, PurgeMark
 from memoryd.store.opening import StoreInUse, StoreOptions, StoreRefused, check_store, migrate_store, repair_store
 from tests.builders import MEMORY_LIMIT, open_database
+from tests.forking import run_command
 from tests.support import PATIENCE_S
 from tests.test_opening import contents, put_and_die
 
@@ -51,7 +52,7 @@ def check(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
         *words,
     ]
     env = {**os.environ, "MEMORYD_EMBEDDING_PROVIDER": "none"}
-    return subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+    return run_command(command, env=env, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
 
 
 def test_a_whole_database_with_a_log_is_read_and_not_changed(folder):
@@ -162,7 +163,7 @@ def test_a_folder_that_cannot_be_written_is_read(folder):
         above.chmod(above.stat().st_mode | 0o011)
     before = all_of(folder)
     command = [sys.executable, "-c", AS_READER, str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+    done = run_command(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
     assert ("7\n", 0) == (done.stdout, done.returncode), done.stderr
     assert before == all_of(folder)
 

@@ -19,6 +19,7 @@ from memory_cli.parser import make_parser
 from memoryd.cli.main import make_parser as make_host_parser
 from memoryd.daemon.config import Config
 from memoryd.errors import InvalidArgument
+from tests.forking import run_command
 from tests.support import BIN, running
 
 
@@ -69,7 +70,7 @@ def test_a_terminal_without_unicode_and_a_full_disk_are_no_crash(daemon, memory,
     memory("add", "café note")
     env = {"PATH": f"{BIN}:{os.environ['PATH']}", "MEMORY_ENDPOINT": daemon.endpoint, "MEMORY_USER_ID": user,
            "PYTHONIOENCODING": "ascii"}  # fmt: skip
-    done = subprocess.run(command.split(), env=env, capture_output=True, check=True)
+    done = run_command(command.split(), env=env, capture_output=True, check=True)
     assert "café" in done.stdout.decode()
     full = subprocess.run(["bash", "-c", f"{command} > /dev/full"], env=env, capture_output=True, check=False)
     assert (1, b"memory: cannot write: No space left on device\n") == (full.returncode, full.stderr)
@@ -191,7 +192,7 @@ def test_every_command_completes(memory, shell):
 
 
 def test_a_subcommand_completes_its_own_options_and_no_other():
-    script = subprocess.run([BIN / "memoryd", "completion", "bash"], capture_output=True, text=True, check=True).stdout
+    script = run_command([BIN / "memoryd", "completion", "bash"], capture_output=True, text=True, check=True).stdout
     for action, offered in (("open", "--mount"), ("close", "")):
         asked = f'COMP_WORDS=(memoryd sandbox {action} --mo); COMP_CWORD=3; _shtab_memoryd; echo "${{COMPREPLY[@]}}"'
         done = subprocess.run(["bash", "-c", f"{script}\n{asked}"], capture_output=True, text=True, check=True)
@@ -207,7 +208,7 @@ def test_every_command_has_examples(memory):
 
 def admin(*words: str, **env: str):
     values = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", **env}
-    return subprocess.run([BIN / "memoryd", *words], env=values, capture_output=True, text=True, check=False)
+    return run_command([BIN / "memoryd", *words], env=values, capture_output=True, text=True, check=False)
 
 
 def test_status_and_gc_ask_the_daemon(daemon):
@@ -257,7 +258,7 @@ def test_a_command_that_is_not_there_names_the_nearest(memory, daemon):
     code, out, err = memory("serch", "tea")
     assert (2, "", "memory: there is no command 'serch'; did you mean search; see memory --help\n") == (code, out, err)
     assert "there are add, search, list" in memory("zzz")[2]
-    done = subprocess.run(daemon.command("statsu"), capture_output=True, text=True, check=False)
+    done = run_command(daemon.command("statsu"), capture_output=True, text=True, check=False)
     assert (2, True) == (done.returncode, "there is no command 'statsu'; did you mean status" in done.stderr)
 
 
@@ -278,7 +279,7 @@ def test_the_help_of_every_command_shows_examples():
 def test_an_option_that_is_not_there_names_the_nearest_one_of_its_command(memory, daemon):
     told = "memory search: unrecognized arguments: --limt; did you mean --limit; see memory search --help\n"
     assert (2, "", told) == memory("search", "tea", "--limt")
-    done = subprocess.run(daemon.command("sandbox", "list", "--jsn"), capture_output=True, text=True, check=False)
+    done = run_command(daemon.command("sandbox", "list", "--jsn"), capture_output=True, text=True, check=False)
     assert (2, True) == (done.returncode, "memoryd sandbox list: unrecognized arguments: --jsn" in done.stderr)
 
 
@@ -312,7 +313,7 @@ def test_what_fails_of_several_is_json_where_json_is_asked_for(memory):
     ],
 )  # fmt: skip
 def test_errors_of_the_host_s_commands_are_json_where_json_is_asked_for(daemon, words):
-    done = subprocess.run(daemon.command(*words, "--json"), capture_output=True, text=True, check=False)
+    done = run_command(daemon.command(*words, "--json"), capture_output=True, text=True, check=False)
     assert done.returncode in {1, 2}
     assert json.loads(done.stderr)["error"]["message"]
 
@@ -338,7 +339,7 @@ def test_an_error_over_tls_is_json_alone_where_json_is_asked_for():
         threading.Thread(target=answer, daemon=True).start()
         endpoint = f"127.0.0.1:{listener.getsockname()[1]}"
         command = [str(BIN / "memory"), "whoami", "--json", "--endpoint", endpoint]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        done = run_command(command, capture_output=True, text=True, check=False)
     assert (6, "UNAVAILABLE") == (done.returncode, json.loads(done.stderr)["error"]["code"])
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
 
 from memory_cli.output import leg_lines
 from memory_cli.parser import ENTITY_TYPES
 from memory_client import Leg, LegScore, MemoryClient, MessageDraft
 
 from memoryd.model.entity import GIVEN_TYPES
+from tests.forking import run_command
 from tests.support import BIN
 
 
@@ -143,7 +143,7 @@ def test_every_new_command_has_examples_in_its_help():
     commands = "correct confirm history people person forget"
     upkeep = "decay enrich compact verify"
     for words in (*(["memory", name] for name in commands.split()), *(["memoryd", name] for name in upkeep.split())):
-        done = subprocess.run([BIN / words[0], words[1], "--help"], capture_output=True, text=True, check=True)
+        done = run_command([BIN / words[0], words[1], "--help"], capture_output=True, text=True, check=True)
         assert "examples:" in done.stdout
 
 

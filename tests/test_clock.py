@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import subprocess
 import time
 from datetime import UTC, datetime, timedelta
 
@@ -23,6 +22,7 @@ from memoryd.model.grant import Quota
 from memoryd.model.memory import Kind, Source
 from memoryd.model.reports import GcReport
 from tests.builders import Local, entry, memory, open_duckdb, ports_over, ram_store, with_ports
+from tests.forking import run_command
 from tests.grants_helpers import grant
 from tests.support import Daemon
 
@@ -324,7 +324,7 @@ def test_a_start_forty_days_ahead_purges_nothing_until_it_is_confirmed(folder):
     deleted_id = asyncio.run(fill())
 
     def command(*words):
-        done = subprocess.run(daemon.command(*words), capture_output=True, text=True, check=False)
+        done = run_command(daemon.command(*words), capture_output=True, text=True, check=False)
         return done.returncode, done.stdout, done.stderr
 
     daemon.start()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
 from dataclasses import replace
 from datetime import timedelta
 
@@ -27,6 +26,7 @@ from memoryd.model.memory import Draft, Judgement, State
 from memoryd.model.trust import Trust
 from tests.builders import Local, open_duckdb, ports_over, ram_store
 from tests.builders import memory as memory_of
+from tests.forking import run_command
 from tests.shared_store import StoreView
 from tests.support import BIN, PATIENCE_S, Daemon
 from tests.test_instances import SHAPES, instance
@@ -331,7 +331,7 @@ def test_a_daemon_that_is_killed_before_it_has_read_reads_after_its_start(folder
 
     def run(*words: str) -> str:
         command = [BIN / "memoryd", *words, "--socket", daemon.endpoint.removeprefix("unix:")]
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        return run_command(command, capture_output=True, text=True, check=True).stdout
 
     run("jobs", "run", "contradictions")
     with daemon.client() as memory:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from memoryd.model.change import ChangeSet
 from memoryd.store.duckdb import damage, files
 from memoryd.store.duckdb.damage import damage_of
 from tests.builders import entry, open_duckdb, run
+from tests.forking import run_command
 from tests.support import PATIENCE_S, Daemon, short_folder
 
 CONFIG = '[embedding]\nprovider = "none"\n[memory]\nauto_gc = false\n'
@@ -64,7 +64,7 @@ def check(folder: Path) -> tuple[int, str]:
     with short_folder() as short:
         command = [sys.executable, "-m", "memoryd", "check", "--data-dir", str(folder), "--socket", str(short / "s")]
         env = {"PATH": os.environ["PATH"], "HOME": str(folder), "MEMORYD_EMBEDDING_PROVIDER": "none"}
-        done = subprocess.run(command, capture_output=True, text=True, env=env, check=False)
+        done = run_command(command, capture_output=True, text=True, env=env, check=False)
         return done.returncode, done.stderr
 
 

@@ -7,7 +7,6 @@ import json
 import os
 import socket
 import stat
-import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -30,6 +29,7 @@ from memoryd.identity.listeners import Listeners
 from memoryd.v1 import memory_service_pb2 as pb
 from memoryd.v1 import memory_service_pb2_grpc
 from tests.doors import a_world, socket_of, spec
+from tests.forking import run_command
 from tests.grants_helpers import NO_MODEL, _Server, grant
 from tests.support import PATIENCE_S, Daemon, running
 
@@ -73,7 +73,7 @@ def test_a_key_of_another_certificate_is_refused_at_the_start_and_not_taken_up_l
         with world.client(world.tcp, world.token()) as caller:
             assert "alice" == caller.whoami().user_id  # the old pair serves on
         assert "certificate_not_renewed" in world.daemon.log.read_text()
-        refused = subprocess.run(world.daemon.command("check"), capture_output=True, text=True, check=False)
+        refused = run_command(world.daemon.command("check"), capture_output=True, text=True, check=False)
         assert (78, True) == (refused.returncode, "do not go together" in refused.stderr)
         (folder / "cert.pem").write_bytes(cert)
 
@@ -131,7 +131,7 @@ def test_a_renewed_certificate_is_taken_up_without_a_restart(folder):
 )
 def test_a_door_that_cannot_be_opened_is_refused_in_one_line(folder, config, says):
     daemon = Daemon(folder, config=NO_MODEL + config)
-    ended = subprocess.run(daemon.command("serve"), capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    ended = run_command(daemon.command("serve"), capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert 78 == ended.returncode
     lines = [line for line in ended.stderr.splitlines() if line.startswith("memoryd:")]
     assert 1 == len(lines)
@@ -155,7 +155,7 @@ def test_the_token_file_is_read_again_when_it_changes(world, folder):
 def test_the_commands_give_take_and_clean_up(world, folder):
     def memoryd(*words: str, **more):
         command = world.daemon.command(*words)
-        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S, **more)
+        return run_command(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S, **more)
 
     opened = memoryd(
         "sandbox", "open", "--user", "eve", "--chat", "e1", "--allow", "search,add", "--ttl", "8h", "--json"
@@ -222,23 +222,23 @@ def test_whoami_tells_a_sandbox_what_it_is(world):
     sandbox = world.sandbox("search", chat_ids=("w1",), quota={"writes_per_day": 5})
     env = {**os.environ, "MEMORY_ENDPOINT": socket_of(sandbox), "MEMORY_USER_ID": "alice", "MEMORY_CHAT_ID": "w1"}
     command = [sys.executable, "-m", "memory_cli.main", "whoami"]
-    text = subprocess.run(command, capture_output=True, text=True, check=True, env=env).stdout
+    text = run_command(command, capture_output=True, text=True, check=True, env=env).stdout
     for line in ("door:      sandbox", "user_id:   alice", "chat_id:   w1", "may:       search"):
         assert line in text
-    found = json.loads(subprocess.run([*command, "--json"], capture_output=True, text=True, check=True, env=env).stdout)
+    found = json.loads(run_command([*command, "--json"], capture_output=True, text=True, check=True, env=env).stdout)
     assert (sandbox.grant.id, ["search"], 5) == (
         found["grant_id"],
         found["permissions"],
         found["quota"]["writes_per_day"],
     )
-    wrong = subprocess.run(command, capture_output=True, text=True, check=False, env={**env, "MEMORY_USER_ID": "bob"})
+    wrong = run_command(command, capture_output=True, text=True, check=False, env={**env, "MEMORY_USER_ID": "bob"})
     assert (4, 1) == (wrong.returncode, len(wrong.stderr.splitlines()))
 
 
 def test_a_sandbox_cannot_leave_its_user_out(world):
     env = {**os.environ, "MEMORY_ENDPOINT": socket_of(world.sandbox()), "MEMORY_USER_ID": "alice"}
     words = [f"{os.path.dirname(sys.executable)}/memory", "list", "--no-user", "--chat", "c1"]
-    done = subprocess.run(words, env=env, capture_output=True, text=True, check=False)
+    done = run_command(words, env=env, capture_output=True, text=True, check=False)
     assert (2, "") == (done.returncode, done.stdout)
     assert "--no-user is for the host's admin socket" in done.stderr
 
@@ -348,9 +348,7 @@ def test_a_hosts_command_leaves_the_token_of_the_environment_alone(world, folder
     file = folder / "t"
     file.write_text(world.token())
     env = {**os.environ, "MEMORY_TOKEN_FILE": str(file)}
-    done = subprocess.run(
-        world.daemon.command("token", "inspect"), capture_output=True, text=True, check=False, env=env
-    )
+    done = run_command(world.daemon.command("token", "inspect"), capture_output=True, text=True, check=False, env=env)
     assert (0, True) == (done.returncode, "counts   yes" in done.stdout)
 
 

@@ -14,6 +14,7 @@ from memoryd.store.duckdb import downgrading
 from memoryd.store.duckdb.migrations import MIGRATIONS
 from memoryd.store.opening import StoreInUse, StoreOptions, StoreRefused, check_store, downgrade_store, migrate_store
 from tests.builders import MEMORY_LIMIT, open_database
+from tests.forking import run_command
 from tests.support import PATIENCE_S
 from tests.test_opening import contents, put_and_die
 
@@ -37,7 +38,7 @@ def upgraded(folder: Path) -> None:
 
 def command(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     call = [sys.executable, "-m", "memoryd", *words, "--data-dir", str(folder)]
-    return subprocess.run(call, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+    return run_command(call, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
 
 
 def test_the_way_back_and_forth(folder):

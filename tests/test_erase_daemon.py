@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
 
 import pytest
 from memory_client import ConnectionLost, InvalidArgument, MemoryClient, MessageDraft
 
+from tests.forking import run_command
 from tests.support import running, short_folder
 
 SAID = [MessageDraft(content="Bob Miller was here"), MessageDraft(content="so I heard", role="assistant")]
@@ -48,7 +48,7 @@ def own():
 
 
 def host(daemon, *words: str) -> tuple[int, str, str]:
-    done = subprocess.run(daemon.command(*words), capture_output=True, text=True, check=False)
+    done = run_command(daemon.command(*words), capture_output=True, text=True, check=False)
     return done.returncode, done.stdout, done.stderr
 
 

@@ -9,6 +9,7 @@ import subprocess
 import duckdb
 from memory_client import MessageDraft
 
+from tests.forking import run_command
 from tests.support import BIN, PATIENCE_S, running
 
 CONFIG = '[embedding]\nprovider = "none"\n[learning]\nextractor = "none"\n'
@@ -19,7 +20,7 @@ def test_an_export_is_a_table_for_each_type(folder):
     def memoryd(*words: object) -> subprocess.CompletedProcess[str]:
         command = [BIN / "memoryd", *map(str, words), "--socket", str(daemon.socket)]
         env = {"PATH": os.environ["PATH"], "HOME": str(folder)}
-        return subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+        return run_command(command, env=env, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
 
     target = folder / "it's tables"
     with running(folder, config=CONFIG) as daemon, daemon.client() as memory:

@@ -6,7 +6,6 @@ import asyncio
 import gc
 import itertools
 import random
-import subprocess
 import threading
 import time
 from datetime import timedelta
@@ -34,6 +33,7 @@ from tests.builders import (
     traces_in,
 )
 from tests.forgotten_helpers import CONFIG, NEST, _held_by
+from tests.forking import run_command
 from tests.support import PATIENCE_S, Daemon, running
 
 
@@ -79,7 +79,7 @@ def test_the_command_says_what_is_left_by_its_exit_code(folder):
         memory.delete(made.id, purge=True)
 
         def ask(*words):
-            done = subprocess.run(daemon.command(*words), capture_output=True, text=True, check=False)
+            done = run_command(daemon.command(*words), capture_output=True, text=True, check=False)
             return done.returncode, done.stdout + done.stderr
 
         code, out = ask("verify", "--forgotten", made.id)

@@ -25,6 +25,7 @@ from memoryd.store.duckdb.watermark import CommitWatermark
 from memoryd.store.refusal import StoreRefused
 from tests.builders import MEMORY_LIMIT, NOW, entry, memory, open_database, open_duckdb, run
 from tests.conformance.store_helpers import grant
+from tests.forking import run_command
 from tests.small_disk import SCENARIOS
 
 ALICE_S = memory().owner
@@ -79,7 +80,7 @@ def test_a_disk_that_is_really_full(folder, scenario):
     if probe.returncode:
         pytest.skip("needs mount and user namespaces")
     command = [*apart, sys.executable, "-m", "tests.small_disk", scenario, str(disk)]
-    tried = subprocess.run(command, capture_output=True, text=True, check=False)
+    tried = run_command(command, capture_output=True, text=True, check=False)
     assert 0 == tried.returncode, tried.stderr
 
 

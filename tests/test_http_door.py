@@ -17,6 +17,7 @@ from memory_client import MemoryClient
 from openapi_spec_validator import validate
 
 from tests.access_helpers import METHODS, NOBODY
+from tests.forking import begin_command, run_command
 from tests.http_helpers import BINARY, JSON, Caller, door, outcome_of
 from tests.support import PATIENCE_S, until
 from tests.test_http_access import SERVED
@@ -282,7 +283,7 @@ def test_with_tls_it_is_reached_by_its_name(world, tmp_path):
 )  # fmt: skip
 def test_what_cannot_be_served_is_refused_in_one_line(world, words, said):
     command = [sys.executable, "-m", "memoryd", "http", "--endpoint", world.shared, *words]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    done = run_command(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert (done.returncode in {1, 2}, "", 1) == (True, done.stdout, len(done.stderr.splitlines()))
     assert said in done.stderr
 
@@ -303,7 +304,7 @@ def test_files_that_are_no_certificate_are_told_before_it_listens(world, tmp_pat
         (tmp_path / name).write_text("nothing")
     words = ("--tls-certificate-file", str(tmp_path / "cert.pem"), "--tls-key-file", str(tmp_path / "key.pem"))
     command = [sys.executable, "-m", "memoryd", "http", "--endpoint", world.shared, *words]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    done = run_command(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert (2, 1, True) == (done.returncode, len(done.stderr.splitlines()), "is no certificate in PEM" in done.stderr)
 
 
@@ -311,7 +312,7 @@ def test_a_socket_that_asks_for_no_token_is_refused(world):
     sandbox = f"unix://{world.sandbox().directory}/memory.sock"
     for endpoint in (world.daemon.endpoint, sandbox):
         command = [sys.executable, "-m", "memoryd", "http", "--endpoint", endpoint, "--listen", "127.0.0.1:0"]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+        done = run_command(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
         assert (2, True) == (done.returncode, "without a token" in done.stderr)
 
 
@@ -319,13 +320,13 @@ def test_it_finds_the_shared_socket_of_the_configuration(world, tmp_path):
     place = tmp_path / "memoryd.toml"
     place.write_text(f'[shared]\nsocket = "{world.shared.removeprefix("unix://")}"\n')
     command = [sys.executable, "-m", "memoryd", "http", "--config", str(place), "--listen", "127.0.0.1:0"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+    with begin_command(command, stderr=subprocess.PIPE, text=True) as process:
         address = process.stderr.readline().strip().removeprefix("memoryd: ")
         with httpx.Client(base_url=address, timeout=PATIENCE_S) as http:
             assert 200 == Caller(http, world.token(chat_ids=())).send(LIST, {}).status_code
         process.terminate()
     place.write_text("")
-    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    done = run_command(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert (2, True) == (done.returncode, "there is no shared socket" in done.stderr)
 
 

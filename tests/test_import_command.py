@@ -11,6 +11,7 @@ import pytest
 
 from memoryd.model.memory import Kind
 from memoryd.model.query import Filter
+from tests.forking import begin_command, run_command
 from tests.import_samples import make_samples
 from tests.support import BIN, PATIENCE_S, Daemon, running, short_folder, until
 
@@ -23,7 +24,7 @@ def samples(tmp_path_factory):
 
 
 def command(daemon: Daemon, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
+    return run_command(
         [BIN / "memoryd", *words, "--socket", daemon.endpoint.removeprefix("unix://")],
         capture_output=True, text=True, timeout=PATIENCE_S, check=False,
     )  # fmt: skip
@@ -64,7 +65,7 @@ def test_what_came_of_it_is_told_in_words(daemon, samples, user):
     assert "known from before: 4 messages" in command(daemon, "import", path, "--user", user).stdout
     done = command(daemon, "import", str(samples["mem0"]), "--user", user)
     assert f"memory delete --import-id mem0 --user {user} --dry-run" in done.stderr
-    gone = subprocess.run(
+    gone = run_command(
         [BIN / "memory", "delete", "--import-id", "mem0", "--user", user, "--endpoint", daemon.endpoint],
         capture_output=True, text=True, timeout=PATIENCE_S, check=True,
     )  # fmt: skip
@@ -169,7 +170,7 @@ def test_what_is_wrong_is_told_and_what_stands_before_it_is_stored(daemon, sampl
     assert {"rejected": 1, "stored": 2} == told["counts"]["memory"]
     assert {"count": 1, "first": ["line 1"]} == told["left_out"]["it holds a credential"]
     assert {"count": 1, "first": ["line 4"]} == told["left_out"]["it comes twice in the file"]
-    shown = subprocess.run(
+    shown = run_command(
         [BIN / "memory", "list", "--user", user, "--endpoint", daemon.endpoint],
         capture_output=True, text=True, timeout=PATIENCE_S, check=True,
     ).stdout  # fmt: skip
@@ -213,12 +214,12 @@ def test_an_import_that_is_killed_and_begun_again_has_each_item_once(tmp_path):
     with short_folder() as place, running(place) as daemon:
         words = ["import", str(path), "--user", "alice", "--socket", daemon.endpoint.removeprefix("unix://")]
         for _ in range(3):
-            run = subprocess.Popen([BIN / "memoryd", *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            run = begin_command([BIN / "memoryd", *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             time.sleep(rng.uniform(0.8, 2.0))
             daemon.kill()
             run.wait(PATIENCE_S)
             daemon.start()
-        run = subprocess.Popen([BIN / "memoryd", *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        run = begin_command([BIN / "memoryd", *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         time.sleep(1.0)
         run.kill()
         run.wait(PATIENCE_S)

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 import pytest
 from memory_client import Credentials, MemoryClient
 
+from tests.forking import begin_command, run_command
 from tests.support import BIN, PATIENCE_S, short_folder, until
 
 
@@ -29,7 +30,7 @@ def env_of(home) -> dict[str, str]:
 
 
 def init(home, *words: str, code: int = 0, **env: str) -> dict:
-    done = subprocess.run(
+    done = run_command(
         [BIN / "memoryd", "init", "--json", *words], env={**env_of(home), **env}, capture_output=True, text=True,
         timeout=PATIENCE_S, check=False, stdin=subprocess.DEVNULL,
     )  # fmt: skip
@@ -49,7 +50,7 @@ def test_a_first_setup_works_and_is_made_once(home):
     config = home / ".config" / "memoryd" / "memoryd.toml"
     assert 0o600 == stat.S_IMODE(config.stat().st_mode)
     shared = tomllib.loads(config.read_text())["shared"]["socket"]
-    with subprocess.Popen([BIN / "memoryd", "serve"], env=env_of(home), stderr=subprocess.DEVNULL) as daemon:
+    with begin_command([BIN / "memoryd", "serve"], env=env_of(home), stderr=subprocess.DEVNULL) as daemon:
         try:
             assert until(lambda: os.path.exists(shared))
             told = init(home)
@@ -75,7 +76,7 @@ def test_a_first_setup_works_and_is_made_once(home):
 @contextmanager
 def served(home, *words: str):
     """Run the daemon of a setup until the end of the block."""
-    with subprocess.Popen([BIN / "memoryd", "serve", *words], env=env_of(home), stderr=subprocess.DEVNULL) as daemon:
+    with begin_command([BIN / "memoryd", "serve", *words], env=env_of(home), stderr=subprocess.DEVNULL) as daemon:
         try:
             yield
         finally:
@@ -138,8 +139,8 @@ def test_a_token_that_does_not_count_is_told_and_none_is_taken_from_others(home)
     with served(home):
         init(home, "--wait", "30")
         [grant] = grants(home)
-        subprocess.run([BIN / "memoryd", "grant", "revoke", grant["grant"]["id"]], env=env_of(home), check=False)
-        subprocess.run([BIN / "memoryd", "sandbox", "close", grant["grant"]["id"]], env=env_of(home), check=False)
+        run_command([BIN / "memoryd", "grant", "revoke", grant["grant"]["id"]], env=env_of(home), check=False)
+        run_command([BIN / "memoryd", "sandbox", "close", grant["grant"]["id"]], env=env_of(home), check=False)
         assert [] == grants(home)
         for said in ("counts no longer", "holds no token", "is no file", "may be read by others"):
             if said == "holds no token":
@@ -191,7 +192,7 @@ def test_a_folder_that_others_may_write_is_told(home):
 
 def test_a_home_that_cannot_be_written_is_told_with_the_way_out(home):
     (home / "file").write_text("")
-    done = subprocess.run(
+    done = run_command(
         [BIN / "memoryd", "init"],
         env={**env_of(home), "HOME": str(home / "file")},
         capture_output=True,
@@ -214,9 +215,7 @@ def test_a_home_that_cannot_be_written_is_told_with_the_way_out(home):
     ],
 )
 def test_what_makes_no_setup_is_refused(home, words, said):
-    done = subprocess.run(
-        [BIN / "memoryd", "init", *words], env=env_of(home), capture_output=True, text=True, check=False
-    )
+    done = run_command([BIN / "memoryd", "init", *words], env=env_of(home), capture_output=True, text=True, check=False)
     assert (True, True) == (done.returncode in {1, 2}, said in done.stderr), done.stderr
 
 

@@ -13,7 +13,7 @@ from memory_client import GrantSpec, MemoryClient, check_permissions
 
 from memoryd.inspector.view import PAGES
 from tests.doors import NO_MODEL
-from tests.support import running, short_folder, until
+from tests.support import PATIENCE_S, running, short_folder, until
 from tests.web_helpers import chromium, hostile, put_everywhere, started
 
 AXE = Path(__file__).parent.parent / ".venv-web" / "page" / "node_modules" / "axe-core" / "axe.min.js"
@@ -85,6 +85,11 @@ class Visit:
         self.page.goto(f"{self.base}/{path}")
         return self.page
 
+    def press(self, key: str) -> None:
+        """Press a key once the page can take it: its script comes after its text."""
+        self.page.wait_for_load_state("load")
+        self.page.keyboard.press(key)
+
 
 @contextmanager
 def _entered(browser, daemon):
@@ -112,7 +117,7 @@ def visit(browser, entered):
 def _visit(browser, entered, **more):
     base, state = entered
     context = browser.new_context(storage_state=state, **{"viewport": {"width": 1280, "height": 850}, **more})
-    context.set_default_timeout(20_000)
+    context.set_default_timeout(PATIENCE_S * 1000)
     made = Visit(context.new_page(), base)
     yield made
     context.close()
@@ -147,24 +152,24 @@ def test_what_is_stored_is_found_corrected_and_undone_by_mouse(visit):
 
 def test_everything_can_be_done_by_keys(visit):
     page = visit.to(f"memories?{OWNER}")
-    page.keyboard.press("/")
+    visit.press("/")
     page.keyboard.type("Who plays chess?")
-    page.keyboard.press("Enter")
+    visit.press("Enter")
     page.wait_for_url("**/search?*")
-    page.keyboard.press("j")
-    page.keyboard.press("Enter")
+    visit.press("j")
+    visit.press("Enter")
     page.wait_for_url("**/memories/*")
     assert "chess" in page.locator("article").inner_text()
-    page.keyboard.press("d")
+    visit.press("d")
     page.get_by_role("button", name="Undo").wait_for()
-    page.keyboard.press("u")
+    visit.press("u")
     page.get_by_role("status").get_by_text("took back").wait_for()
     visit.to(f"contested?{OWNER}")
-    page.keyboard.press("1")
+    visit.press("1")
     page.get_by_text("the newer one holds").wait_for()
-    page.keyboard.press("u")
+    visit.press("u")
     page.get_by_role("status").get_by_text("took back").wait_for()
-    page.keyboard.press("?")
+    visit.press("?")
     assert page.locator("#keys").get_attribute("open") is not None
 
 

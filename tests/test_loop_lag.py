@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
 import time
 
 import pytest
 
 from memoryd.daemon import loop_lag
 from memoryd.daemon.loop_lag import LoopLag
+from tests.forking import run_command
 from tests.support import running
 
 
@@ -53,7 +53,7 @@ def test_a_loop_that_is_held_again_and_again_is_told_once_a_minute():
 
 def test_the_status_shows_it(folder):
     with running(folder, config='[embedding]\nprovider = "none"\n') as daemon:
-        shown = subprocess.run(daemon.command("status"), capture_output=True, text=True, check=True)
+        shown = run_command(daemon.command("status"), capture_output=True, text=True, check=True)
         assert " ms at the most for the event loop, in the last minute" in shown.stdout
         with daemon.client() as host:
             assert 0 <= host.server_info().max_loop_lag.total_seconds() < 60

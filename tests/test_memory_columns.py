@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 import sys
 from dataclasses import MISSING, fields, replace
 from datetime import UTC, datetime, timedelta
@@ -16,6 +15,7 @@ from memoryd.model.memory import Judgement, Kind, Memory, Source
 from memoryd.model.memory_columns import COLUMNS, PLAIN_DETAILS, memory_of, row_of
 from memoryd.model.trust import Trust
 from tests.builders import NOW, TEAM, memory
+from tests.forking import run_command
 
 ROOT = Path(__file__).parent.parent
 FULL = memory(
@@ -99,5 +99,5 @@ def test_a_new_field_has_one_place(tmp_path):
     more = '    mood: str = ""\n    moods: tuple[str, ...] = ()\n    mood_time: datetime | None = None\n'
     source.write_text(text.replace(field, field + more))
     command = [sys.executable, "-c", PROGRAM, str(tmp_path), str(tmp_path / "store")]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+    done = run_command(command, capture_output=True, text=True, cwd=tmp_path, check=False)
     assert "it is stored\n" == done.stdout, done.stderr

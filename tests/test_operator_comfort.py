@@ -19,6 +19,7 @@ from memory_client import Draft, InvalidArgument, MessageDraft
 
 from memoryd.paths import open_to_others
 from tests.builders import memory as stated
+from tests.forking import run_command
 from tests.support import BIN, PATIENCE_S, running
 
 NO_MODEL = '[embedding]\nprovider = "none"\n[memory]\nauto_gc = false\n'
@@ -29,7 +30,7 @@ def admin(*words: object, **env: str) -> subprocess.CompletedProcess[str]:
     values = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/"), **env}
     if "--config" not in words:
         values.setdefault("MEMORYD_EMBEDDING_PROVIDER", "none")
-    return subprocess.run([BIN / "memoryd", *map(str, words)], env=values, capture_output=True, text=True, check=False)
+    return run_command([BIN / "memoryd", *map(str, words)], env=values, capture_output=True, text=True, check=False)
 
 
 def on_terminal(command: list[str], env: dict[str, str], *, until_said: str = "") -> str:
@@ -181,7 +182,7 @@ def test_errors_are_json_where_json_is_asked_for(daemon, user):
     env = {"PATH": os.environ["PATH"], "HOME": "/", "MEMORY_ENDPOINT": daemon.endpoint, "MEMORY_USER_ID": user}
 
     def refused(*words: str, program: str = "memory") -> tuple[int, str, dict[str, str]]:
-        done = subprocess.run([BIN / program, *words, "--json"], env=env, capture_output=True, text=True, check=False)
+        done = run_command([BIN / program, *words, "--json"], env=env, capture_output=True, text=True, check=False)
         return done.returncode, done.stdout, json.loads(done.stderr)["error"]
 
     code, out, error = refused("get", "aaaaaaaa")
@@ -211,7 +212,7 @@ def test_colours_are_for_terminals_that_want_them(daemon, user):
     for more in ({"TERM": "xterm", "NO_COLOR": "1"}, {"TERM": "dumb"}, {}):
         plain = on_terminal(command, {**env, **more})
         assert (True, False) == ("Volvo" in plain, "\x1b" in plain)
-    assert b"\x1b" not in subprocess.run(command, env={**env, "TERM": "xterm"}, capture_output=True, check=True).stdout
+    assert b"\x1b" not in run_command(command, env={**env, "TERM": "xterm"}, capture_output=True, check=True).stdout
 
 
 def test_tables_and_bars_fit_70_columns(daemon, user):
@@ -283,7 +284,7 @@ def test_owners_are_listed_with_what_is_stored_of_them(folder):
 def test_without_a_model_the_advice_fits(folder):
     with running(folder, config=NO_MODEL) as daemon:
         env = {"PATH": os.environ["PATH"], "HOME": "/", "MEMORY_ENDPOINT": daemon.endpoint, "MEMORY_USER_ID": "ann"}
-        done = subprocess.run([BIN / "memory", "search", "x"], env=env, capture_output=True, text=True, check=True)
+        done = run_command([BIN / "memory", "search", "x"], env=env, capture_output=True, text=True, check=True)
         assert "by words alone" in done.stderr
         assert "ask in the words that were stored" in done.stderr
         assert "embedding.provider is none" in admin("reembed", "--socket", daemon.socket).stdout
@@ -318,7 +319,7 @@ def test_a_refusal_says_what_the_grant_allows_and_whom_to_ask(daemon):
               "--socket", daemon.socket).stdout
     )  # fmt: skip
     env = {"PATH": os.environ["PATH"], "HOME": "/", "MEMORY_ENDPOINT": f"unix://{opened['directory']}/memory.sock"}
-    done = subprocess.run([BIN / "memory", "list"], env=env, capture_output=True, text=True, check=False)
+    done = run_command([BIN / "memory", "list"], env=env, capture_output=True, text=True, check=False)
     assert 4 == done.returncode
     assert "does not allow 'list'; it allows add, search" in done.stderr
     assert f"(grant {opened['grant']['id'][:8]} 'code runner')" in done.stderr

@@ -21,6 +21,7 @@ from memory_cli.parser import make_parser, parse_known, parse_past
 from memory_client import Credentials, InvalidArgument, MemoryClient, PermissionDenied
 
 from memoryd.paths import NoHomeError, data_dir, find_socket, socket_candidates
+from tests.forking import run_command
 from tests.support import Daemon, running, short_folder
 
 CONFIG = '[embedding]\nprovider = "none"\n[memory]\nauto_gc = false\n'
@@ -125,7 +126,7 @@ def test_without_a_home_nothing_is_put_anywhere(folder):
     assert folder / "memoryd" == data_dir({"XDG_DATA_HOME": str(folder)})
     assert (Path("/run/memoryd/admin.sock"),) == socket_candidates({})
     env = {"PATH": os.environ["PATH"], "MEMORYD_EMBEDDING_PROVIDER": "none"}
-    done = subprocess.run([BIN / "memoryd", "serve"], env=env, capture_output=True, text=True, check=False)
+    done = run_command([BIN / "memoryd", "serve"], env=env, capture_output=True, text=True, check=False)
     assert (2, 1, True) == (done.returncode, len(done.stderr.splitlines()), "HOME is not set" in done.stderr)
     daemon = Daemon(folder, config=CONFIG)
     daemon.env.pop("HOME")
@@ -139,7 +140,7 @@ def test_an_empty_user_is_refused(folder):
                     ["memoryd", "sandbox", "open", "--user", "", "--allow", "search"], ["memoryd", "audit", "--id", ""],
                     ["memoryd", "serve", "--data-dir", ""],
                     ["memoryd", "verify", "--forgotten", "a" * 26, "--text", " "]):  # fmt: skip
-        done = subprocess.run([BIN / command[0], *command[1:]], capture_output=True, text=True, check=False)
+        done = run_command([BIN / command[0], *command[1:]], capture_output=True, text=True, check=False)
         assert (2, True) == (done.returncode, "is empty; leave the option out" in done.stderr)
 
 
@@ -147,7 +148,7 @@ def test_a_token_for_a_grant_that_is_there_and_a_sandbox_of_a_chat_alone(folder)
     with running(folder, config=CONFIG) as daemon:
 
         def ask(*words):
-            done = subprocess.run(daemon.command(*words), capture_output=True, text=True, check=False)
+            done = run_command(daemon.command(*words), capture_output=True, text=True, check=False)
             return done.returncode, done.stdout + done.stderr
 
         code, said = ask("sandbox", "open", "--chat", "team", "--allow", "read-only", "--json")
@@ -212,7 +213,7 @@ def test_what_the_commands_show_has_no_bare_numbers_of_bytes(folder):
         def out(*words, **env):
             command = daemon.command(*words) if words[0] != "memory" else [str(BIN / "memory"), *words[1:]]
             values = {"PATH": os.environ["PATH"], "HOME": str(folder), "MEMORY_USER_ID": "alice", **env}
-            return subprocess.run(command, env=values, capture_output=True, text=True, check=True).stdout
+            return run_command(command, env=values, capture_output=True, text=True, check=True).stdout
 
         box = json.loads(out("sandbox", "open", "--user", "alice", "--allow", "full", "--json"))
         shown = [
@@ -245,7 +246,7 @@ def test_every_list_has_one_shape(folder):
             env = {"PATH": os.environ["PATH"], "HOME": str(folder), "MEMORY_ENDPOINT": daemon.endpoint,
                    "MEMORY_USER_ID": "alice"}  # fmt: skip
             command = daemon.command(*words[1:]) if words[0] == "memoryd" else [str(BIN / "memory"), *words[1:]]
-            done = subprocess.run([*command, "--json"], env=env, capture_output=True, text=True, check=True)
+            done = run_command([*command, "--json"], env=env, capture_output=True, text=True, check=True)
             return json.loads(done.stdout)
 
         made = [ask("memory", "add", f"Sarah likes {what}")["memory"]["id"] for what in ("tea", "jazz")]
@@ -271,7 +272,7 @@ def test_a_list_of_nothing_says_so(folder):
         env = {"PATH": os.environ["PATH"], "HOME": str(folder), "MEMORY_ENDPOINT": daemon.endpoint,
                "MEMORY_USER_ID": "alice"}  # fmt: skip
         for words, said in ((["list"], "nothing is remembered yet"), (["list", "--tag", "x"], "nothing like that")):
-            done = subprocess.run([BIN / "memory", *words], env=env, capture_output=True, text=True, check=True)
+            done = run_command([BIN / "memory", *words], env=env, capture_output=True, text=True, check=True)
             assert ("", True) == (done.stdout, said in done.stderr)
 
 
@@ -295,7 +296,7 @@ def test_the_bubblewrap_example_works_as_it_is_printed(folder):
     with running(folder, config=CONFIG) as daemon, MemoryClient(daemon.endpoint, user_id="alice") as host:
         host.add("my favorite color is blue")
         words = ["sandbox", "open", "--user", "alice", "--allow", "full", "--json"]
-        box = json.loads(subprocess.run(daemon.command(*words), capture_output=True, text=True, check=True).stdout)
+        box = json.loads(run_command(daemon.command(*words), capture_output=True, text=True, check=True).stdout)
         example = shlex.split(box["examples"]["bubblewrap"])
         assert ["memory", "whoami"] == example[-2:]
         inside = subprocess.run(example, capture_output=True, text=True, check=False)
@@ -310,7 +311,7 @@ def test_the_bubblewrap_example_works_as_it_is_printed(folder):
 
 def test_the_wheel_holds_the_contract_and_nothing_of_the_tests(tmp_path):
     command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "--no-index"]
-    subprocess.run([*command, "-w", tmp_path, ROOT], capture_output=True, check=True)
+    run_command([*command, "-w", tmp_path, ROOT], capture_output=True, check=True)
     names = zipfile.ZipFile(next(tmp_path.glob("*.whl"))).namelist()
     assert {f"memoryd/v1/{path.name}" for path in (ROOT / "proto" / "memoryd" / "v1").glob("*.proto")} <= {*names}
     assert {"memoryd/v1/memory_pb2.py", "memory_client/client.py", "memory_cli/main.py"} <= {*names}
@@ -335,9 +336,9 @@ def test_a_home_in_an_argument_or_variable_is_replaced_or_refused(folder):
     env = {"PATH": os.environ["PATH"], "HOME": str(folder), "XDG_DATA_HOME": "~/data", "XDG_STATE_HOME": "state",
            "MEMORYD_EMBEDDING_PROVIDER": "none"}  # fmt: skip
     asked = [sys.executable, "-m", "memoryd", "check", "--json"]
-    done = subprocess.run([*asked, "--data-dir=~/there"], env=env, capture_output=True, text=True, check=True)
+    done = run_command([*asked, "--data-dir=~/there"], env=env, capture_output=True, text=True, check=True)
     assert f"{folder}/there/memory.duckdb" in done.stdout
-    default = subprocess.run(asked, env=env, capture_output=True, text=True, check=True, cwd=folder)
+    default = run_command(asked, env=env, capture_output=True, text=True, check=True, cwd=folder)
     assert f"{folder}/.local/share/memoryd/memory.duckdb" in default.stdout  # as XDG says
     wrong = [*asked, "--data-dir=~nobody-here/x"]
     refused = subprocess.run(wrong, env=env, capture_output=True, text=True, check=False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 
 import numpy as np
 import pytest
@@ -15,6 +14,7 @@ from memoryd.embedding.base import ModelRefused
 from memoryd.embedding.readers.people import PeopleFinder
 from memoryd.embedding.readers.thresholds import NAMED
 from memoryd.entities.finders import FinderRefused, RegexFinder, find_entities
+from tests.forking import run_command
 from tests.readers.people.names import common_words, hard_names, named_of
 from tests.readers.voices import voices
 from tests.support import running, until
@@ -153,7 +153,7 @@ def test_the_command_goes_on_until_all_is_looked_at(folder):
         host.add_batch([Draft(content=f"the tea stands on shelf {n}") for n in range(60)])
         host.add("had lunch with mai")
         told = [
-            subprocess.run(daemon.command("enrich", *words), capture_output=True, text=True, check=True).stdout
+            run_command(daemon.command("enrich", *words), capture_output=True, text=True, check=True).stdout
             for words in (("--dry-run",), ("--json",), ())
         ]
     assert "would look at 61 facts\n" == told[0]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
 
@@ -15,6 +14,7 @@ from memoryd.errors import Contended, MemorydError, PermissionDenied, Unauthenti
 from memoryd.model.change import ChangeSet
 from memoryd.model.work import Lease
 from memoryd.store.postgres import PostgresStore, Settings, open_database
+from tests.forking import run_command
 from tests.postgres_server import binaries, database_of
 from tests.support import running, short_folder
 
@@ -77,7 +77,7 @@ def test_the_commands_for_files_say_that_there_are_none(folder, tmp_path):
 
     def told(*words: str) -> str:
         command = [sys.executable, "-m", "memoryd", *words, "--config", path, "--data-dir", tmp_path / "d"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        done = run_command(command, capture_output=True, text=True, check=False)
         return done.stdout + done.stderr
 
     assert "the server answers; schema 1" in told("check", "--socket", str(tmp_path / "s"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import subprocess
 from dataclasses import replace
 from datetime import timedelta
 
@@ -33,6 +32,7 @@ from tests.builders import (
 )
 from tests.doors import a_world
 from tests.forgotten_helpers import CONFIG, NEST, _held_by
+from tests.forking import run_command
 from tests.support import running
 
 
@@ -141,7 +141,7 @@ def test_verify_tells_a_purged_id_from_one_that_is_there_and_one_that_never_was(
     with running(folder, config=CONFIG) as daemon, daemon.client() as memory:
 
         def ask(*words):
-            done = subprocess.run(daemon.command("verify", *words), capture_output=True, text=True, check=False)
+            done = run_command(daemon.command("verify", *words), capture_output=True, text=True, check=False)
             return done.returncode, done.stdout + done.stderr
 
         made, other = (memory.add(text).memory.id for text in (NEST, "my favorite color is blue"))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
 import time
 
 import duckdb
@@ -14,6 +13,7 @@ from memoryd.embedding.readers.retrieval import retrieval_encoder
 from memoryd.model.memory import Draft
 from memoryd.model.results import Leg
 from tests.builders import open_duckdb
+from tests.forking import run_command
 from tests.index_helpers import OWNER
 from tests.support import PATIENCE_S, Daemon, running, until
 from tests.test_reembed import vectors_of
@@ -78,7 +78,7 @@ def test_it_goes_on_after_a_kill_and_each_memory_ends_with_its_vector(folder):
 
 def test_the_command_shows_begins_and_waits(folder):
     def memoryd(*words):
-        told = subprocess.run(daemon.command(*words), capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+        told = run_command(daemon.command(*words), capture_output=True, text=True, check=False, timeout=PATIENCE_S)
         assert "Traceback" not in told.stderr
         return told
 

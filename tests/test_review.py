@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from datetime import timedelta
 
 import pytest
@@ -18,6 +17,7 @@ from memoryd.learning.rules import RulesExtractor
 from memoryd.model.caller import Caller
 from memoryd.model.limits import MAX_PROPOSALS
 from tests.builders import Local, open_duckdb, ports_over, ram_store, traces_in
+from tests.forking import run_command
 from tests.support import BIN, running
 
 REVIEW = Config(memory=MemoryConfig(extraction_review=True))
@@ -162,7 +162,7 @@ def test_the_operator_decides_by_command(folder):
 
         def run(*words: str):
             command = [BIN / "memoryd", *words, "--socket", daemon.endpoint.removeprefix("unix:")]
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            done = run_command(command, capture_output=True, text=True, check=False)
             return done.returncode, done.stdout, done.stderr
 
         assert (0, "", "nothing waits\n") == run("review", "list")

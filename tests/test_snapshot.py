@@ -21,6 +21,7 @@ from memoryd.backup.scratch import scratch
 from memoryd.cli import snapshots
 from memoryd.cli.main import run
 from memoryd.store.lines import LineFile, read_line
+from tests.forking import run_command
 from tests.support import BIN, PATIENCE_S, running, short_folder, until
 
 CONFIG = '[embedding]\nprovider = "none"\n[backup]\ndirectory = "{}"\nship_s = 1\n'
@@ -29,7 +30,7 @@ CONFIG = '[embedding]\nprovider = "none"\n[backup]\ndirectory = "{}"\nship_s = 1
 def memoryd(*words: object, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
     env = {"PATH": os.environ["PATH"], "HOME": "/", "MEMORYD_EMBEDDING_PROVIDER": "none"}
     command = [BIN / "memoryd", *map(str, words)]
-    return subprocess.run(command, input=stdin, env=env, capture_output=True, check=False, timeout=PATIENCE_S)
+    return run_command(command, input=stdin, env=env, capture_output=True, check=False, timeout=PATIENCE_S)
 
 
 def reaches(chain: Path, transaction: int) -> bool:

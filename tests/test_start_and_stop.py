@@ -15,6 +15,7 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from memory_client import Kind, MemoryClient, MemorydError, TimedOut, Unavailable
 
+from tests.forking import run_command
 from tests.support import PATIENCE_S, Daemon, running, until
 
 NO_MODEL = '[embedding]\nprovider = "none"\n'
@@ -106,7 +107,7 @@ def test_a_start_that_cannot_be_is_refused_in_one_line(folder, arguments, config
     (folder / "memoryd.toml").write_text(config)
     base = ["--data-dir", str(folder), "--socket", str(folder / "s"), "--config", str(folder / "memoryd.toml")]
     command = [sys.executable, "-m", "memoryd", "serve", *base, *arguments]
-    tried = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+    tried = run_command(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
     assert (78, 1) == (tried.returncode, len(tried.stderr.strip().splitlines())), tried.stderr
     assert words in tried.stderr
 

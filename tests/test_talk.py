@@ -26,6 +26,7 @@ from memoryd.daemon.config import Config
 from memoryd.domain.forgetting.occurrences import occurrences_of
 from memoryd.model.scope import Owner, Scope
 from tests.builders import Local, open_duckdb, ports_over, ram_store
+from tests.forking import begin_command
 from tests.support import BIN, PATIENCE_S
 
 HELLO = MessageDraft(content="My cat Tom is allergic to chicken")
@@ -117,7 +118,7 @@ def test_a_log_that_is_followed_shows_what_is_said_from_then_on(daemon, user):
     with daemon.client(user) as host:
         host.append("t", MessageDraft(content="before"))
         words = [BIN / "memory", "log", "t", "--follow", "--user", user, "--endpoint", daemon.endpoint]
-        with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as following:
+        with begin_command(words, stdout=subprocess.PIPE, text=True) as following:
             assert following.stdout.readline().endswith("user: before\n")
             host.append("t", [MessageDraft(content="after"), MessageDraft(content="later")])
             assert following.stdout.readline().endswith("user: after\n")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -20,6 +19,7 @@ from opentelemetry.sdk.trace import TracerProvider
 
 from memoryd.model.traces import TraceParent, read_traceparent
 from tests.doors import a_world
+from tests.forking import run_command
 from tests.support import BIN, running, short_folder, until
 
 TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
@@ -87,9 +87,9 @@ def test_without_a_collector_the_log_has_the_trace_of_a_call(folder):
             "TRACEPARENT": f"00-{TRACE}-{SPAN}-01",
         }  # fmt: skip
         for words in (["add", "I like tea"], ["get", "aaaaaaaa"]):
-            subprocess.run([BIN / "memory", *words], env=env, capture_output=True, check=False)
+            run_command([BIN / "memory", *words], env=env, capture_output=True, check=False)
         env["TRACEPARENT"] = "rubbish\n"
-        subprocess.run([BIN / "memory", "list"], env=env, capture_output=True, check=True)
+        run_command([BIN / "memory", "list"], env=env, capture_output=True, check=True)
     lines = [json.loads(line) for line in daemon.log.read_text().splitlines() if line.startswith("{")]
     traced = {line["event"]: line.get("trace_id") for line in lines if "call" in line}
     assert {"AddMemory": TRACE, "GetMemory": TRACE, "ListMemories": None} == {
@@ -109,7 +109,7 @@ def test_a_collector_that_is_away_is_told_in_the_log_and_keeps_nobody_waiting(fo
 def test_an_endpoint_that_is_none_is_told_by_check(folder):
     env = {"PATH": os.environ["PATH"], "HOME": "/", "MEMORYD_TRACES_ENDPOINT": "collector:4317"}
     env |= {"MEMORYD_EMBEDDING_PROVIDER": "none"}
-    told = subprocess.run([BIN / "memoryd", "check", "--data-dir", folder], env=env, capture_output=True, check=False)
+    told = run_command([BIN / "memoryd", "check", "--data-dir", folder], env=env, capture_output=True, check=False)
     assert 78 == told.returncode
     assert b"traces.endpoint is 'collector:4317'; write http://127.0.0.1:4317" in told.stderr
 

@@ -22,6 +22,7 @@ from memoryd.model.change import ChangeSet
 from memoryd.model.memory import Source
 from memoryd.model.work import EXTRACTION_JOB, Work, WorkState
 from tests.builders import NOW, Local, open_duckdb, ports_over, ram_store
+from tests.forking import run_command
 from tests.support import Daemon, running
 
 NO_MODEL = '[embedding]\nprovider = "none"\n[learning]\nextractor = "none"\n'
@@ -322,7 +323,7 @@ def test_a_record_is_read_as_it_was_written():
 def command(daemon: Daemon, *words: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
     env = {"PATH": os.environ["PATH"], "HOME": str(daemon.folder), "MEMORYD_EMBEDDING_PROVIDER": "none"}
     call = [sys.executable, "-m", "memoryd", *words, "--socket", daemon.endpoint.removeprefix("unix:")]
-    return subprocess.run(call, env=env, capture_output=True, input=stdin, check=False, timeout=120)
+    return run_command(call, env=env, capture_output=True, input=stdin, check=False, timeout=120)
 
 
 def test_the_commands_export_import_resume_and_notice_a_damaged_file(folder):  # noqa: PLR0915  one story

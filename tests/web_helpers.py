@@ -17,6 +17,7 @@ from memory_client import MessageDraft, Source
 
 from memoryd.errors import MemorydError
 from memoryd.model.validation import text_digest
+from tests.forking import Forked, begin_command
 from tests.support import PATIENCE_S, Daemon
 
 CHROMIUM = Path("/usr/bin/chromium")
@@ -173,7 +174,7 @@ class Inspector:
     origin: str
     base: str
     link: str
-    process: subprocess.Popen
+    process: subprocess.Popen | Forked
 
     def get(self, page: str, status: int = 200, /, **params: str) -> Element:
         answer = self.http.get(f"{self.base}/{page}", params=params or None)
@@ -219,10 +220,10 @@ def undone(site: Inspector, page: Element) -> Element:
 
 
 @contextmanager
-def started(daemon: Daemon, *more: str, says: bool = True) -> Iterator[tuple[str, subprocess.Popen]]:
+def started(daemon: Daemon, *more: str, says: bool = True) -> Iterator[tuple[str, subprocess.Popen | Forked]]:
     """Run the command, and give the link that it prints."""
     words = [sys.executable, "-m", "memoryd", "inspect", "--socket", str(daemon.socket), *more]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+    with begin_command(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         try:
             yield process.stdout.readline().strip() if says else "", process
         finally:

@@ -34,6 +34,7 @@ from memory_client import (
 from tests.attack import cage
 from tests.attack.victim import FULL, undisturbed
 from tests.doors import World, a_world
+from tests.forking import run_command
 from tests.support import PATIENCE_S, figures, short_folder
 
 CANARY_CALLS = 10_000 if FULL else 900
@@ -46,7 +47,7 @@ caged = pytest.mark.skipif(bool(cage.why_not()), reason=cage.why_not() or "can b
 def attack(name: str, directory: str, **facts) -> dict:
     """Run an attack in a cage and return what came of it."""
     command = [sys.executable, "-m", "tests.attack.intruder", name, directory, json.dumps(facts)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=3 * PATIENCE_S, check=False, cwd=ROOT)
+    done = run_command(command, capture_output=True, text=True, timeout=3 * PATIENCE_S, check=False, cwd=ROOT)
     assert 0 == done.returncode, done.stderr
     return json.loads(done.stdout)
 
@@ -304,7 +305,7 @@ def test_no_secret_of_fifty_users_is_ever_seen_by_another():
 
 @pytest.mark.skipif(shutil.which("bwrap") is None, reason="needs bwrap")
 def test_the_printed_example_of_bubblewrap_shows_the_socket_and_no_other(world):
-    opened = subprocess.run(
+    opened = run_command(
         world.daemon.command("sandbox", "open", "--user", "bea", "--allow", "search", "--json"),
         capture_output=True,
         text=True,
