@@ -9,7 +9,7 @@ SERVICES := $(filter %_service.proto,$(PROTOS))
 DATA ?=
 JOBS ?= 3  # tests at a time: on two cores, a third uses what the others wait
 
-.PHONY: typescript test-typescript openapi openapi-check reference reference-check site site-check web-tools screenshots other-python help setup demo serve test quick check proto stubs-check client client-check completion completion-check graph graph-check lint types architecture bench eval ablate tune compare compare-others test-llm test-mcp test-adapters train-readers fuzz properties soak dashboard faults crash crash-postgres attack mutants lock wheel release model-wheel deb test-deb test-image clean
+.PHONY: test-all typescript test-typescript openapi openapi-check reference reference-check site site-check web-tools screenshots other-python help setup demo serve test quick check proto stubs-check client client-check completion completion-check graph graph-check lint types architecture bench eval ablate tune compare compare-others test-llm test-mcp test-adapters train-readers fuzz properties soak dashboard faults crash crash-postgres attack mutants lock wheel release model-wheel deb test-deb test-image clean
 
 help:  ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -31,7 +31,10 @@ demo: $(READY)  ## Start a daemon, remember, search, build a context; ends by it
 serve: $(READY)  ## Run the daemon in the foreground on the default socket
 	$(BIN)/memoryd serve
 
-test: check web-tools  ## Everything: lint, types, architecture, generated code, all tests
+test: check web-tools  ## Lint, types, architecture, generated code, and the tests: of slow ones their short forms
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "not slow"
+
+test-all: check web-tools  ## The same with the slow ones (half an hour and more; after changes of store, backup, doors)
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
 QUICK := tests/conformance tests/knowledge $(addprefix tests/test_,$(addsuffix .py,classes config context embedding fault_sweep faults idempotency index model mutants order token wire))

@@ -6,12 +6,14 @@ import asyncio
 import hashlib
 import itertools
 import os
+import tempfile
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -159,8 +161,23 @@ STORES = ["ram", "duckdb", *(["pg"] if binaries() else [])]
 
 
 def open_kind(kind: str, folder: Path) -> Store:
-    """Open a store of a kind for a test; `wire` is over DuckDB."""
-    return ram_store() if kind == "ram" else open_postgres(folder) if kind == "pg" else open_duckdb(folder)
+    """Open a store of a kind for a test; `wire` is over DuckDB, which begins as a copy of a fresh database."""
+    if kind == "ram":
+        return ram_store()
+    if kind == "pg":
+        return open_postgres(folder)
+    if not (folder / "memory.duckdb").exists():
+        for name, data in _fresh_files().items():
+            (folder / name).write_bytes(data)
+    return open_duckdb(folder)
+
+
+@cache
+def _fresh_files() -> dict[str, bytes]:
+    """The files of a database in which nothing is stored: to make the tables takes longer than most tests."""
+    with tempfile.TemporaryDirectory() as made, ThreadPoolExecutor(1) as aside:  # where no loop runs
+        aside.submit(lambda: asyncio.run(open_duckdb(Path(made)).close())).result()
+        return {path.name: path.read_bytes() for path in Path(made).iterdir()}
 
 
 def ram_store():

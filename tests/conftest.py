@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import os
+import shutil
+import tempfile
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -25,6 +27,10 @@ settings.register_profile("same", derandomize=True, deadline=None)  # a change p
 settings.register_profile("random", derandomize=False, deadline=None)
 settings.load_profile(os.environ.get("MEMORYD_EXAMPLES", "same"))
 
+MEMORY, ENOUGH = Path("/dev/shm"), 6 << 30
+if "TMPDIR" not in os.environ and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > ENOUGH:
+    tempfile.tempdir = str(MEMORY)  # a third of the time of a test is waiting for a disk
+SLOW = Path(__file__).parent / "slow.txt"
 BEGIN = datetime(2026, 11, 1, 12, tzinfo=UTC)
 
 
@@ -133,6 +139,15 @@ def folder() -> Iterator[Path]:
     """A folder of its own with a short path."""
     with short_folder() as path:
         yield path
+
+
+def pytest_collection_modifyitems(items) -> None:
+    """Mark as slow what tests/slow.txt lists: by its file, its function or its case."""
+    listed = set(SLOW.read_text().splitlines())
+    for item in items:
+        function = item.nodeid.partition("[")[0]
+        if not listed.isdisjoint({item.nodeid, function, function.partition("::")[0]}):
+            item.add_marker(pytest.mark.slow)
 
 
 def pytest_terminal_summary(terminalreporter) -> None:

@@ -23,6 +23,7 @@ from itertools import count
 from pathlib import Path
 
 import psycopg
+from psycopg.conninfo import conninfo_to_dict
 
 from memoryd.store.postgres import PostgresStore, Settings, open_database
 from tests.support import PATIENCE_S
@@ -269,8 +270,12 @@ _DATABASES: dict[Path, str] = {}
 
 
 def database_of(folder: Path) -> str:
-    """The database of a test's folder, made at first."""
+    """The database of a test's folder, made at first; those of folders that are gone go too."""
     if folder not in _DATABASES:
+        for gone in [one for one in _DATABASES if not one.exists()]:
+            with suppress(psycopg.errors.ObjectInUse):  # by a connection that is about to end: the next time
+                shared_server().run(f"DROP DATABASE {conninfo_to_dict(_DATABASES[gone])['dbname']}")
+                del _DATABASES[gone]
         _DATABASES[folder] = shared_server().database(TEMPLATE)
     return _DATABASES[folder]
 

@@ -213,7 +213,7 @@ class Life(RuleBasedStateMachine):
 
 
 Life.TestCase.settings = settings(
-    max_examples=15,
+    max_examples=5 if settings().derandomize else 50,
     stateful_step_count=25,
     deadline=None,
     suppress_health_check=list(HealthCheck),

@@ -8,8 +8,11 @@ from memoryd.daemon.config import Config, MemoryConfig
 from tests.builders import STORES, backend
 from tests.conformance.engines import CATEGORIES, engines, joined
 
+PAIRS = [pytest.param(f"two-{kind}", marks=[pytest.mark.slow] if kind == "duckdb" else []) for kind in STORES]
+"""Two daemons before one store, which only a server allows; over the other kinds it shows what a daemon keeps."""
 
-@pytest.fixture(params=[*STORES, "wire", *(f"two-{kind}" for kind in STORES), *(engine.name for engine in joined())])
+
+@pytest.fixture(params=[*STORES, "wire", *PAIRS, *(engine.name for engine in joined())])
 async def memory(request, folder, clock):
     """A client of user alice, also over each engine that joins; `@pytest.mark.memory(…)` configures [memory]."""
     marker = request.node.get_closest_marker("memory")
