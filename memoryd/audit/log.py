@@ -242,8 +242,10 @@ class AuditLog:
             ended += timedelta(microseconds=1)
         self.path.rename(aside)
         old, self._handle = self._handle, -1
-        self._flusher.submit(self._finish, old)
-        self._open()
+        try:
+            self._open()  # before the oldest are counted
+        finally:
+            self._flusher.submit(self._finish, old)
 
     def _finish(self, old: int) -> None:
         """Put the file that was put aside on disk, and remove the oldest."""
