@@ -21,7 +21,7 @@ from memoryd.errors import Conflict, InvalidArgument, LimitExceeded, NotFound
 from memoryd.model.change import ChangeSet
 from memoryd.model.memory import Source
 from memoryd.model.work import EXTRACTION_JOB, Work, WorkState
-from tests.builders import NOW, Local, open_duckdb, ports_over, ram_store
+from tests.builders import NOW, STORES, Local, open_duckdb, open_kind, ports_over, ram_store
 from tests.forking import run_command
 from tests.support import Daemon, running
 
@@ -83,13 +83,16 @@ async def filled(client: Local, seed: int) -> None:
     ] else None
 
 
+MOVES = [(kind, kind) for kind in STORES] + ([("duckdb", "pg"), ("pg", "duckdb")] if "pg" in STORES else [])
+"""From which kind of store to which."""
+
+
 @pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("opened", [ram_store, open_duckdb])
-async def test_what_comes_out_goes_in_and_comes_out_again_byte_for_byte(folder, seed, opened):
+@pytest.mark.parametrize(("kind", "to"), MOVES)
+async def test_what_comes_out_goes_in_and_comes_out_again_byte_for_byte(folder, seed, kind, to):
     (folder / "a").mkdir()
     (folder / "b").mkdir()
-    makes = (lambda name: ram_store()) if opened is ram_store else (lambda name: open_duckdb(folder / name))
-    async with ports_over(makes("a")) as ports:
+    async with ports_over(open_kind(kind, folder / "a")) as ports:
         client = Local(ports, lambda: NOW, user_id="alice")
         await filled(client, seed)
         lines = await exported(ports)
@@ -100,7 +103,7 @@ async def test_what_comes_out_goes_in_and_comes_out_again_byte_for_byte(folder, 
         page = await client.page(page_size=100)
     kinds = {json.loads(line)["type"] for line in lines}
     assert {"memory", "thread", "message", "working_memory"} <= kinds
-    async with ports_over(makes("b")) as ports:
+    async with ports_over(open_kind(to, folder / "b")) as ports:
         told = await bring_in(lines, ports, now=NOW, dry_run=True)
         assert len(lines) == told.new.total()
         assert [] == await exported(ports)
