@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from memory_client import MessageDraft, Source
+from memory_client import EntityType, MessageDraft, Source
 
 from tests.web_helpers import contents, pressed, shown, undone, whose
 
@@ -90,3 +90,16 @@ def test_who_erases_what_was_learnt_is_told_of_the_message_that_stays(site, alic
     page = site.get(f"memories/{kept.id}/erase", **whose(alice))
     assert "The message that it was learnt from stays" in shown(page)
     assert [one for one in page.find("a") if f"message={said.id}" in one.attributes["href"]]
+
+
+def test_a_type_is_taken_back_set_again_and_left_where_it_is_another_meanwhile(site, alice):
+    alice.add("My sister Helena lives in Lyon")
+    [helena] = alice.people().people
+    page = site.post(f"people/{helena.id}/type", owner=alice.identity.user_id, type="location")
+    assert "the type is location now" in shown(page)
+    page = undone(site, page)
+    assert "person" == alice.entity(helena.id).entity.type.value
+    page = pressed(site, page, "Redo")
+    assert "the type is location again" in shown(page)
+    alice.set_entity_type(helena.id, EntityType.ORGANIZATION)
+    assert "is organization meanwhile, and stays" in shown(undone(site, page))

@@ -74,6 +74,13 @@ async def _show_one(view: View) -> Response:
     return await _one(view)
 
 
+def _told_and_button(view: View) -> tuple[str, str]:
+    """Return how a change is told, and what the button is called that takes it back."""
+    if not view.form.get("undoes"):
+        return "now", "Undo"
+    return "again", "Undo" if view.form.get("was") == "Redo" else "Redo"
+
+
 async def _rename(view: View) -> Response:
     former = (await view.client.entity(view.part("id"), limit=1)).entity
     if (changed := view.form.get("undoes", "")) and changed != former.name:
@@ -87,8 +94,9 @@ async def _rename(view: View) -> Response:
         taken = "Someone else has that name. Join the two below if they are one, else take a fuller name."
         return await _one(view, 400, taken)
     undo = view.item_url("people", entity.id, "rename")
-    again, button = ("again", "Redo") if changed else ("now", "Undo")
-    view.say(f"the name is {entity.name} {again}", undo=undo, button=button, name=former.name, undoes=entity.name)
+    again, button = _told_and_button(view)
+    told = f"the name is {entity.name} {again}"
+    view.say(told, undo=undo, button=button, name=former.name, undoes=entity.name, was=button)
     return view.to(view.item_url("people", entity.id))
 
 
@@ -96,8 +104,15 @@ async def _set_type(view: View) -> Response:
     wanted = view.form.get("type", "")
     if wanted not in TYPES:
         raise InvalidArgument(f"type is {wanted[:40]!r}; it must be one of {', '.join(TYPES)}", field="type")
-    entity = await view.client.set_entity_type(view.part("id"), EntityType(wanted))
-    view.say(f"the type is {entity.type.value} now")
+    former = (await view.client.entity(view.part("id"), limit=1)).entity
+    if (changed := view.form.get("undoes", "")) and changed != former.type.value:
+        view.say(f"the type is {former.type.value} meanwhile, and stays", tone="fault")
+        return view.to(view.item_url("people", former.id))
+    entity = await view.client.set_entity_type(former.id, EntityType(wanted))
+    again, button = _told_and_button(view)
+    undo = view.item_url("people", entity.id, "type") if former.type.value in TYPES else ""
+    told = f"the type is {entity.type.value} {again}"
+    view.say(told, undo=undo, button=button, type=former.type.value, undoes=entity.type.value, was=button)
     return view.to(view.item_url("people", entity.id))
 
 
